@@ -1,0 +1,37 @@
+"""The groups of commands, put together."""
+
+from typing import Annotated
+
+import typer
+
+import shiftsort
+
+from . import doctor
+
+app = typer.Typer(
+    name="shiftsort",
+    help="Attention by shifting and sorting: run, measure and see it.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(shiftsort.__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Print the version.", callback=_print_version, is_eager=True
+        ),
+    ] = False,
+) -> None:
+    pass
+
+
+app.command("doctor")(doctor.doctor)
