@@ -1,9 +1,12 @@
 """CSP as a module."""
 
 import math
+from collections.abc import Callable
+from typing import Self
 
 import torch
 from torch import Tensor, nn
+from torch.fx.experimental.symbolic_shapes import has_static_value
 
 from .operator.csp import ORDERS, csp
 from .operator.schedule import KINDS, shift_steps
@@ -17,8 +20,12 @@ class CSP(nn.Module):
         channels: width of W and of the result (default `dim`).
         group_size: samples in a group; 1 only shifts, None sorts all samples together.
         shift: "linear", "exponential", "heads" or "none"; see `shift_steps`.
+        heads: how many blocks of channels share a step with `shift="heads"`.
         order: "reference" (the paper) or "ascending" (the authors' released code).
         layer, depth: which layer of how many this is; exponential shifts go on from layer to layer.
+        samples: the length that the steps are made for, taken modulo each sequence's own. Default:
+            the length of each input, padding included. With it set, a sequence is shifted the same
+            whatever it is padded to.
         bias: whether XW gets a bias.
 
     Any length at run time: the steps of the last length are kept in a buffer that follows the
@@ -42,6 +49,8 @@ class CSP(nn.Module):
         order: str = "reference",
         layer: int = 0,
         depth: int = 1,
+        heads: int = 8,
+        samples: int | None = None,
         bias: bool = False,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
@@ -65,13 +74,15 @@ class CSP(nn.Module):
         self.order = order
         self.layer = layer
         self.depth = depth
+        self.heads = heads
+        self.samples = samples
         self.weight = nn.Parameter(torch.empty(self.channels, dim, device=device, dtype=dtype))
         self.bias = (
             nn.Parameter(torch.empty(self.channels, device=device, dtype=dtype)) if bias else None
         )
-        self._steps_samples = 0
         steps = torch.zeros(self.channels, dtype=torch.int64, device=device)
         self.register_buffer("steps", steps, persistent=False)
+        self._forget_steps()
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -90,16 +101,39 @@ class CSP(nn.Module):
 
     def _steps_for(self, x: Tensor) -> Tensor:
         samples = x.shape[-2]
-        if torch.compiler.is_compiling():
-            # Constants of the graph where the length is static, a few small kernels where not.
+        if torch.compiler.is_exporting():
             return self._make_steps(samples).to(x.device)
-        if samples != self._steps_samples or self.steps.device != x.device:
-            self.steps = self._make_steps(samples).to(x.device)
-            self._steps_samples = samples
+        if torch.compiler.is_compiling():
+            if has_static_value(samples):
+                return _constant_steps(*self._schedule(samples), x.device)
+            return self._make_steps(samples).to(x.device)
+        if self._steps_made != (samples, self.steps._version) or self.steps.device != x.device:
+            steps = _lasting_steps(*self._schedule(samples), x.device)
+            if type(steps) is not Tensor:
+                return steps  # a fake one: not to be found here by the next real call
+            self.steps = steps
+            self._steps_made = samples, steps._version
         return self.steps
 
     def _make_steps(self, samples: int) -> Tensor:
-        return shift_steps(self.shift, samples, self.channels, layer=self.layer, depth=self.depth)
+        kind, samples, channels, layer, depth, heads = self._schedule(samples)
+        return shift_steps(kind, samples, channels, layer=layer, depth=depth, heads=heads)
+
+    def _schedule(self, samples: int) -> tuple[str, int, int, int, int, int]:
+        # An attribute that is read is one that torch.compile guards. Layers whose steps are the
+        # same then share a graph.
+        layer, depth = (self.layer, self.depth) if self.shift == "exponential" else (0, 1)
+        return self.shift, samples, self.channels, layer, depth, self.heads
+
+    def _forget_steps(self) -> None:
+        # For which length the buffer holds the steps, and its version then: whoever writes to it
+        # (DistributedDataParallel sends the buffers of rank 0 to all) has it made anew.
+        self._steps_made = (-1, -1)
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        super()._apply(fn, recurse)
+        self._forget_steps()  # to_empty() leaves the buffer unfilled
+        return self
 
     def extra_repr(self) -> str:
         """What print() shows."""
@@ -108,3 +142,22 @@ class CSP(nn.Module):
             f"shift={self.shift!r}, order={self.order!r}, layer={self.layer}, depth={self.depth}, "
             f"bias={self.bias is not None}"
         )
+
+
+def _lasting_steps(
+    kind: str,
+    samples: int,
+    channels: int,
+    layer: int,
+    depth: int,
+    heads: int,
+    device: torch.device,
+) -> Tensor:
+    """Steps that may outlive the call: of no inference mode, and of no torch.func transform."""
+    with torch.inference_mode(False), torch._C._DisableFuncTorch():
+        steps = shift_steps(kind, samples, channels, layer=layer, depth=depth, heads=heads)
+        return steps.to(device)
+
+
+# Steps traced into the graph would be made, and copied to the device, at each call.
+_constant_steps = torch.compiler.assume_constant_result(_lasting_steps)

@@ -1,0 +1,89 @@
+"""The token mixers of the paper's tables, all with one signature.
+
+    mixer = mixers.build("csp", dim=512, samples=1024, layer=0, depth=6)
+    y_bnc = mixer(x_bnc, lengths_b)
+
+A new mixer is a new file and a line in the table below.
+"""
+
+import difflib
+import inspect
+from typing import Any
+
+from .csp import CSPMixer
+from .mha import MHA
+from .mixer import About, Mixer, valid_samples
+from .shift import Shift
+from .sort import Sort
+
+_BY_NAME: dict[str, type[Mixer]] = {
+    "mha": MHA,
+    "csp": CSPMixer,
+    "shift": Shift,
+    "sort": Sort,
+}
+
+
+def names() -> tuple[str, ...]:
+    """Every mixer there is."""
+    return tuple(_BY_NAME)
+
+
+def about(name: str) -> About:
+    """Where a mixer comes from, what it costs and what was left out."""
+    return _class(name).about
+
+
+def build(
+    name: str, *, dim: int, samples: int, layer: int = 0, depth: int = 1, **options: Any
+) -> Mixer:
+    """A mixer by name.
+
+    Args:
+        name: one of `names()`.
+        dim: width of what comes in and goes out.
+        samples: the longest sequence that will come. Shorter ones may always come.
+        layer, depth: which layer of how many this is.
+        options: what this mixer takes beyond that. Every one takes heads, channels, dropout, bias
+            and out_bias.
+    """
+    for what, value, least in (
+        ("dim", dim, 1),
+        ("samples", samples, 1),
+        ("depth", depth, 1),
+        ("layer", layer, 0),
+    ):
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise ValueError(f"{what} must be an integer of at least {least}, got {value!r}")
+    if layer >= depth:
+        raise ValueError(f"layer must be below depth, got layer={layer} with depth={depth}")
+    taken = options_of(name)
+    for option in options:
+        if option not in taken:
+            raise TypeError(
+                f"mixer {name!r} takes no option {option!r}; it takes: {', '.join(taken)}"
+            )
+    return _class(name)(dim, samples=samples, layer=layer, depth=depth, **options)
+
+
+def options_of(name: str) -> tuple[str, ...]:
+    """What `build` takes for this mixer beyond dim, samples, layer and depth."""
+    found: dict[str, None] = {}
+    for ancestor in reversed(_class(name).__mro__):
+        if issubclass(ancestor, Mixer) and "__init__" in vars(ancestor):
+            for key, parameter in inspect.signature(ancestor).parameters.items():
+                if parameter.kind is parameter.KEYWORD_ONLY:
+                    found[key] = None
+    withheld = {"samples", "layer", "depth", *_class(name).withheld}
+    return tuple(key for key in found if key not in withheld)
+
+
+def _class(name: str) -> type[Mixer]:
+    if name in _BY_NAME:
+        return _BY_NAME[name]
+    near = difflib.get_close_matches(name, _BY_NAME, n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    raise ValueError(f"no mixer is called {name!r}{hint} There are: {', '.join(_BY_NAME)}")
+
+
+__all__ = ["About", "Mixer", "about", "build", "names", "options_of", "valid_samples"]

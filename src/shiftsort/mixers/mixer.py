@@ -1,0 +1,125 @@
+"""What every mixer is: (B, N, dim) in and out, no leak from the padding, a word on its origin.
+
+Shapes in names: b batch, n samples, c channels, h heads, d channels of a head.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+
+@dataclass(frozen=True)
+class About:
+    """A mixer as `shiftsort models` lists it."""
+
+    #: Operations of one layer, as published.
+    complexity: str
+    #: Whose idea it is.
+    source: str
+    #: Where it stands in the paper's tables.
+    row: str
+    #: What the original has and this has not.
+    left_out: str = "nothing"
+
+
+class Mixer(nn.Module):
+    """Mixes the samples of a sequence: `forward(x_bnc, lengths_b=None) -> y_bnc`.
+
+    `lengths_b` says how many samples of each right-padded sequence are valid. What stands in the
+    padding, NaN included, changes no valid output; what comes out in the padding means nothing.
+    """
+
+    about: ClassVar[About]
+    #: Options of an ancestor that this mixer settles itself.
+    withheld: ClassVar[tuple[str, ...]] = ()
+
+    def forward(self, x_bnc: Tensor, lengths_b: Tensor | None = None) -> Tensor:
+        """Mix."""
+        raise NotImplementedError
+
+
+class HeadMixer(Mixer):
+    """A mixer with heads of queries, keys and values around the one method that tells them apart.
+
+    Args:
+        dim: width of x and y.
+        samples: the longest sequence that will come.
+        layer, depth: which layer of how many this is.
+        heads: heads of attention.
+        channels: width of queries, keys and values, all heads together (default `dim`).
+        dropout: dropout of the attention map, where the method has one.
+        bias: whether the projections to queries, keys and values have a bias.
+        out_bias: whether the projection back has one.
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        *,
+        samples: int,
+        layer: int = 0,
+        depth: int = 1,
+        heads: int = 8,
+        channels: int | None = None,
+        dropout: float = 0.0,
+        bias: bool = False,
+        out_bias: bool = True,
+    ) -> None:
+        super().__init__()
+        channels = dim if channels is None else channels
+        if heads < 1 or channels % heads:
+            raise ValueError(
+                f"heads must divide the {channels} channels, got heads={heads}; "
+                "choose another number of heads, or another width with channels="
+            )
+        self.samples = samples
+        self.layer = layer
+        self.depth = depth
+        self.heads = heads
+        self.channels = channels
+        self.dropout = dropout
+        self.qkv = nn.Linear(dim, 3 * channels, bias=bias)
+        self.out = nn.Linear(channels, dim, bias=out_bias)
+
+    def forward(self, x_bnc: Tensor, lengths_b: Tensor | None = None) -> Tensor:
+        """Project, attend, project back."""
+        valid_bn = None
+        if lengths_b is not None:
+            valid_bn = valid_samples(x_bnc.shape[1], lengths_b)
+            x_bnc = wipe_padding(x_bnc, valid_bn)
+        q_bhnd, k_bhnd, v_bhnd = self.split(self.qkv(x_bnc))
+        y_bhnd = self.attend(q_bhnd, k_bhnd, v_bhnd, valid_bn)
+        return self.out(y_bhnd.transpose(1, 2).flatten(2))
+
+    def split(self, qkv_bnc: Tensor) -> tuple[Tensor, ...]:
+        """The parts of a fused projection, each (B, H, N, D)."""
+        parts = qkv_bnc.shape[-1] // self.channels
+        return qkv_bnc.unflatten(-1, (parts, self.heads, -1)).permute(2, 0, 3, 1, 4).unbind(0)
+
+    def attend(
+        self, q_bhnd: Tensor, k_bhnd: Tensor, v_bhnd: Tensor, valid_bn: Tensor | None
+    ) -> Tensor:
+        """What the method is. `valid_bn` is None where nothing is padded."""
+        raise NotImplementedError
+
+    @property
+    def attention_dropout(self) -> float:
+        """The dropout that applies now."""
+        return self.dropout if self.training else 0.0
+
+
+def valid_samples(samples: int, lengths_b: Tensor) -> Tensor:
+    """Which samples are valid, (B, N).
+
+    An empty sequence counts as one of length 1: a softmax over nothing would be NaN, and with it
+    the gradient of the whole batch.
+    """
+    n = torch.arange(samples, device=lengths_b.device)
+    return n < lengths_b.clamp(min=1)[:, None]
+
+
+def wipe_padding(x_bnc: Tensor, valid_bn: Tensor) -> Tensor:
+    """Zeros in the padding. A weight of zero, or a gradient of zero, would not silence a NaN."""
+    return x_bnc.masked_fill(~valid_bn[..., None], 0)
