@@ -1,12 +1,10 @@
 """CSP as a module."""
 
 import math
-from collections.abc import Callable
-from typing import Self
+from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.fx.experimental.symbolic_shapes import has_static_value
 
 from .operator.csp import ORDERS, csp
 from .operator.schedule import KINDS, shift_steps
@@ -82,7 +80,10 @@ class CSP(nn.Module):
         )
         steps = torch.zeros(self.channels, dtype=torch.int64, device=device)
         self.register_buffer("steps", steps, persistent=False)
-        self._forget_steps()
+        # What the buffer should be: which tensor, of which version, for which length. Whoever puts
+        # something else there (functional_call, to_empty) or writes to it (DistributedDataParallel
+        # sends the buffers of rank 0 to all) has the steps made anew.
+        self._made: tuple[Tensor | None, int, int] = (None, 0, 0)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -100,19 +101,28 @@ class CSP(nn.Module):
         return csp(v, self._steps_for(x), self.group_size, order=self.order, lengths=lengths)
 
     def _steps_for(self, x: Tensor) -> Tensor:
-        samples = x.shape[-2]
+        samples = x.shape[-2] if self.samples is None else self.samples
         if torch.compiler.is_exporting():
             return self._make_steps(samples).to(x.device)
         if torch.compiler.is_compiling():
+            from torch.fx.experimental.symbolic_shapes import has_static_value  # slow to import
+
             if has_static_value(samples):
                 return _constant_steps(*self._schedule(samples), x.device)
             return self._make_steps(samples).to(x.device)
-        if self._steps_made != (samples, self.steps._version) or self.steps.device != x.device:
+        made, version, made_for = self._made
+        if (
+            made is None
+            or made is not self.steps
+            or made._version != version
+            or made_for != samples
+            or made.device != x.device
+        ):
             steps = _lasting_steps(*self._schedule(samples), x.device)
             if type(steps) is not Tensor:
                 return steps  # a fake one: not to be found here by the next real call
             self.steps = steps
-            self._steps_made = samples, steps._version
+            self._made = (steps, steps._version, samples)
         return self.steps
 
     def _make_steps(self, samples: int) -> Tensor:
@@ -124,16 +134,6 @@ class CSP(nn.Module):
         # same then share a graph.
         layer, depth = (self.layer, self.depth) if self.shift == "exponential" else (0, 1)
         return self.shift, samples, self.channels, layer, depth, self.heads
-
-    def _forget_steps(self) -> None:
-        # For which length the buffer holds the steps, and its version then: whoever writes to it
-        # (DistributedDataParallel sends the buffers of rank 0 to all) has it made anew.
-        self._steps_made = (-1, -1)
-
-    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        super()._apply(fn, recurse)
-        self._forget_steps()  # to_empty() leaves the buffer unfilled
-        return self
 
     def extra_repr(self) -> str:
         """What print() shows."""
@@ -159,5 +159,10 @@ def _lasting_steps(
         return steps.to(device)
 
 
-# Steps traced into the graph would be made, and copied to the device, at each call.
-_constant_steps = torch.compiler.assume_constant_result(_lasting_steps)
+def _constant_steps(*schedule_and_device: Any) -> Tensor:
+    return _lasting_steps(*schedule_and_device)
+
+
+# Traced into the graph, steps would be made, and copied to the device, at each call. This is all
+# that torch.compiler.assume_constant_result does; calling it would import the whole compiler.
+_constant_steps._dynamo_marked_constant = True  # type: ignore[attr-defined]

@@ -1,6 +1,5 @@
 """The public functions: check the arguments, plan, run."""
 
-import functools
 from collections.abc import Sequence
 
 import torch
@@ -8,6 +7,7 @@ from torch import Tensor
 from torch.utils.weak import WeakIdKeyDictionary
 
 from .ops import csp_op, csp_permute_op
+from .transforms import csp_transformed, transforms_active
 
 DTYPES = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
 ORDERS = ("reference", "ascending")
@@ -47,7 +47,7 @@ def csp(
     to [0, N].
     """
     checked = _Arguments(v, steps, group_size, order, dim, lengths)
-    y_bnc, _ = checked.run(keep=_needs_gradient(v))
+    y_bnc, _ = checked.run(keep=v.requires_grad and torch.is_grad_enabled())
     return checked.restore(y_bnc)
 
 
@@ -61,8 +61,9 @@ def permutation(
     lengths: Tensor | Sequence[int] | None = None,
 ) -> Tensor:
     """Where each sample comes from: int64 p of v's shape, with y[n, c] = v[p[n, c], c]."""
-    checked = _Arguments(v.detach(), steps, group_size, order, dim, lengths)
-    _, packed = checked.run(keep=True)
+    checked = _Arguments(v, steps, group_size, order, dim, lengths)
+    with torch.no_grad():
+        _, packed = checked.run(keep=True)
     v_bnc = checked.v_bnc
     n_bnc = torch.arange(v_bnc.shape[1], device=v.device, dtype=torch.int32)
     n_bnc = n_bnc[None, :, None].expand(v_bnc.shape).contiguous()
@@ -107,7 +108,7 @@ class _Arguments:
         x = v.transpose(-1, -2) if self.samples_last else v
         self.leading = x.shape[:-2]
         # A fixed rank, whatever the leading dimensions; a view wherever strides allow one.
-        self.v_bnc = x.reshape(-1, *x.shape[-2:]) if x.numel() else _reshape_empty(x)
+        self.v_bnc = x[None] if x.dim() == 2 else x.flatten(0, -3)
         self.group_size = _check_group_size(group_size, x.shape[-2])
         self.ascending = order == "ascending"
         self.steps = _check_steps(steps, x.shape[-1], v.device, self.ascending)
@@ -115,6 +116,10 @@ class _Arguments:
 
     def run(self, keep: bool) -> tuple[Tensor, Tensor]:
         """Call the operator."""
+        if transforms_active():
+            return csp_transformed(
+                self.v_bnc, self.steps, self.lengths, self.group_size, self.ascending
+            )
         y_bnc, packed = csp_op(
             self.v_bnc, self.steps, self.lengths, self.group_size, self.ascending, keep
         )
@@ -124,23 +129,6 @@ class _Arguments:
         """Back to the caller's shape."""
         y = y_bnc.reshape(*self.leading, *y_bnc.shape[-2:])
         return y.transpose(-1, -2) if self.samples_last else y
-
-
-def _reshape_empty(x: Tensor) -> Tensor:
-    batch = 1
-    for size in x.shape[:-2]:
-        batch *= size
-    return x.reshape(batch, *x.shape[-2:])
-
-
-def _needs_gradient(v: Tensor) -> bool:
-    """Whether the permutation must be kept. Inside functorch's transforms: always."""
-    if not torch.is_grad_enabled():
-        return False
-    if v.requires_grad:
-        return True
-    # A tensor under vmap hides that the one it wraps wants a gradient.
-    return not torch.compiler.is_compiling() and torch._C._functorch.is_functorch_wrapped_tensor(v)
 
 
 def _check_values(v: Tensor) -> None:
@@ -158,7 +146,7 @@ def _check_values(v: Tensor) -> None:
 def _check_group_size(group_size: int | None, samples: int) -> int | None:
     if group_size is None:
         return None
-    if isinstance(group_size, bool) or not isinstance(group_size, int):
+    if isinstance(group_size, bool) or not isinstance(group_size, (int, torch.SymInt)):
         raise TypeError(
             f"group_size must be a positive integer or None, got {type(group_size).__name__}"
         )
@@ -175,27 +163,31 @@ _seen_steps: WeakIdKeyDictionary = WeakIdKeyDictionary()
 def _check_steps(
     steps: Tensor | Sequence[int], channels: int, device: torch.device, ascending: bool
 ) -> Tensor:
-    if not isinstance(steps, Tensor):
-        if any(isinstance(s, bool) or not isinstance(s, int) for s in steps):
-            raise TypeError("steps must be integers")
-        steps = _steps_tensor(tuple(steps), device)
-    if steps.is_floating_point() or steps.is_complex() or steps.dtype == torch.bool:
-        raise TypeError(f"steps must be integers, got {str(steps.dtype).removeprefix('torch.')}")
+    given = steps
+    steps = _integers("steps", given)
     if steps.dim() != 1 or steps.shape[0] != channels:
         raise ValueError(
             f"steps must hold one integer for each of v's {channels} channels, "
             f"got shape {tuple(steps.shape)}"
         )
-    if steps.device != device:
+    if isinstance(given, Tensor) and steps.device != device:
         raise ValueError(f"steps must be on v's device {device}, got {steps.device}")
     if not ascending and channels:
         _check_first_step(steps)
-    return steps.to(torch.int64)
+    return steps.to(device, torch.int64)
 
 
-@functools.lru_cache(maxsize=256)
-def _steps_tensor(steps: tuple[int, ...], device: torch.device) -> Tensor:
-    return torch.tensor(steps, dtype=torch.int64, device=device)
+def _integers(name: str, values: Tensor | Sequence[int]) -> Tensor:
+    """The values as a tensor of integers: where they are, or on the CPU."""
+    if not isinstance(values, Tensor):
+        try:
+            tensor = torch.tensor(values, device="cpu")
+        except (TypeError, ValueError, RuntimeError):
+            raise TypeError(f"{name} must be integers, got {values!r}") from None
+        values = tensor if tensor.numel() else tensor.long()  # an empty list is of no type
+    if values.is_floating_point() or values.is_complex() or values.dtype == torch.bool:
+        raise TypeError(f"{name} must be integers, got {str(values.dtype).removeprefix('torch.')}")
+    return values
 
 
 def _check_first_step(steps: Tensor) -> None:
@@ -224,12 +216,8 @@ def _check_lengths(
 ) -> Tensor | None:
     if lengths is None:
         return None
-    if not isinstance(lengths, Tensor):
-        lengths = torch.tensor(lengths, device=device)
-    if lengths.is_floating_point() or lengths.is_complex() or lengths.dtype == torch.bool:
-        raise TypeError(
-            f"lengths must be integers, got {str(lengths.dtype).removeprefix('torch.')}"
-        )
+    given = lengths
+    lengths = _integers("lengths", given)
     batch = 1
     for size in leading:
         batch *= size
@@ -238,15 +226,15 @@ def _check_lengths(
             f"lengths must hold one integer for each of v's {batch} sequences, shape "
             f"{tuple(leading)}, got shape {tuple(lengths.shape)}"
         )
-    if lengths.device != device:
+    if isinstance(given, Tensor) and lengths.device != device:
         raise ValueError(f"lengths must be on v's device {device}, got {lengths.device}")
     traced = torch.compiler.is_compiling() or torch._C._functorch.is_functorch_wrapped_tensor(
         lengths
     )
-    if not traced and type(lengths) is Tensor and device.type == "cpu" and lengths.numel():
+    if not traced and type(lengths) is Tensor and lengths.device.type == "cpu" and lengths.numel():
         low, high = int(lengths.min()), int(lengths.max())
         if low < 0 or high > samples:
             raise ValueError(
                 f"lengths must lie between 0 and v's {samples} samples, got {low} to {high}"
             )
-    return lengths.reshape(batch).to(torch.int64)
+    return lengths.reshape(batch).to(device, torch.int64)

@@ -1,10 +1,10 @@
-"""CSP as operators of torch.library: what torch.compile, export, autograd and vmap see.
+"""CSP as operators of torch.library: what torch.compile, export and autograd see.
 
     shiftsort::csp          (v, steps, lengths, ...) -> (y, packed permutation)
     shiftsort::csp_permute  (x, packed, ...)         -> x permuted, or permuted back
 
 A permutation is linear and its transpose is its inverse, so the gradient of each is csp_permute.
-Arguments arrive here checked: see csp.py.
+Arguments arrive here checked: see csp.py. What torch.func needs beside this is in transforms.py.
 """
 
 from typing import Any
@@ -102,49 +102,3 @@ def _permute_backward(ctx: Any, grad_y: Tensor) -> tuple[Any, ...]:
 
 csp_op.register_autograd(_csp_backward, setup_context=_csp_context)
 csp_permute_op.register_autograd(_permute_backward, setup_context=_permute_context)
-
-
-# vmap: the mapped dimension joins the batch, so that one launch does all.
-
-
-def _join(x: Tensor, dim: int | None, count: int) -> Tensor:
-    """The mapped dimension and the batch as one."""
-    mapped = x.expand(count, *x.shape) if dim is None else x.movedim(dim, 0)
-    return mapped.flatten(0, 1)
-
-
-def _vmap_over_steps(op: Any, count: int, in_dims: tuple[Any, ...], args: tuple[Any, ...]) -> Any:
-    """Steps that differ along the mapped dimension: one call each."""
-    outs = [
-        op(*(a if d is None else a.select(d, i) for a, d in zip(args, in_dims, strict=True)))
-        for i in range(count)
-    ]
-    if isinstance(outs[0], Tensor):
-        return torch.stack(outs), 0
-    return tuple(torch.stack(parts) for parts in zip(*outs, strict=True)), (0, 0)
-
-
-@csp_op.register_vmap
-def _(info: Any, in_dims: tuple[Any, ...], *args: Any) -> Any:
-    count = info.batch_size
-    if in_dims[1] is not None:
-        return _vmap_over_steps(csp_op, count, in_dims, args)
-    v, steps, lengths, *rest = args
-    if lengths is not None:
-        lengths = _join(lengths, in_dims[2], count)
-    y, packed = csp_op(_join(v, in_dims[0], count), steps, lengths, *rest)
-    shape = (count, y.shape[0] // count)
-    return (y.unflatten(0, shape), packed.unflatten(0, shape)), (0, 0)
-
-
-@csp_permute_op.register_vmap
-def _(info: Any, in_dims: tuple[Any, ...], *args: Any) -> Any:
-    count = info.batch_size
-    if in_dims[2] is not None:
-        return _vmap_over_steps(csp_permute_op, count, in_dims, args)
-    x, packed, steps, lengths, *rest = args
-    if lengths is not None:
-        lengths = _join(lengths, in_dims[3], count)
-    x, packed = _join(x, in_dims[0], count), _join(packed, in_dims[1], count)
-    y = csp_permute_op(x, packed, steps, lengths, *rest)
-    return y.unflatten(0, (count, y.shape[0] // count)), 0

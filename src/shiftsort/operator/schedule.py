@@ -31,7 +31,7 @@ def shift_steps(
         ("layer", layer, 0),
         ("heads", heads, 1),
     ):
-        if isinstance(value, bool) or not isinstance(value, int):
+        if isinstance(value, bool) or not isinstance(value, (int, torch.SymInt)):
             raise TypeError(f"{name} must be an integer, got {type(value).__name__}")
         if value < least:
             raise ValueError(f"{name} must be at least {least}, got {value}")
@@ -46,6 +46,6 @@ def shift_steps(
     if kind == "heads":
         return (c * heads // channels) * heads % samples
     g = (layer * channels + c).double()
-    steps = torch.pow(float(samples), g / max(depth * channels - 1, 1)).round().long() - 1
+    steps = torch.pow(torch.sym_float(samples), g / max(depth * channels - 1, 1)).round().long() - 1
     steps[0] = 0
     return steps
