@@ -6,7 +6,7 @@ import typer
 
 import shiftsort
 
-from . import doctor
+from . import bench, doctor
 
 app = typer.Typer(
     name="shiftsort",
@@ -35,3 +35,4 @@ def _root(
 
 
 app.command("doctor")(doctor.doctor)
+app.add_typer(bench.app, name="bench")

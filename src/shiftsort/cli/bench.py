@@ -1,0 +1,233 @@
+"""`shiftsort bench`: speed and memory, side by side with what people would use instead."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import torch
+import typer
+from rich.console import Console
+
+from shiftsort.operator.csp import ORDERS
+from shiftsort.operator.schedule import KINDS
+
+if TYPE_CHECKING:
+    from shiftsort.benchmarks.candidate import Candidate
+    from shiftsort.benchmarks.case import Case
+    from shiftsort.benchmarks.record import Row
+
+app = typer.Typer(help=__doc__, no_args_is_help=True)
+
+_DTYPES = {
+    "float32": torch.float32,
+    "bfloat16": torch.bfloat16,
+    "float16": torch.float16,
+    "float64": torch.float64,
+}
+_SHORT_DTYPES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16", "fp64": "float64"}
+
+Shapes = Annotated[
+    list[str] | None, typer.Option("--shape", help="Batch x length x channels; may be repeated.")
+]
+Tokens = Annotated[int | None, typer.Option(help="Tokens in a batch, for --lengths.")]
+Channels = Annotated[int, typer.Option(help="Channels, for --lengths.")]
+Lengths = Annotated[str | None, typer.Option(help="Lengths N, as 1024,4096.")]
+Groups = Annotated[str | None, typer.Option(help="Group sizes G, as 1,2,32,all.")]
+Dtype = Annotated[str | None, typer.Option(help="bfloat16, float16, float32 or float64.")]
+Device = Annotated[str | None, typer.Option(help="cuda or cpu; cuda where there is one.")]
+Steps = Annotated[str, typer.Option(help="Shifts: linear, exponential, heads or none.")]
+Order = Annotated[str, typer.Option(help="reference or ascending.")]
+Only = Annotated[
+    list[str] | None,
+    typer.Option(help="Candidates whose name holds this, besides the copy; may be repeated."),
+]
+Quick = Annotated[bool, typer.Option("--quick", help="Fewer repeats.")]
+Json = Annotated[Path | None, typer.Option("--json", help="Write everything to this file.")]
+Commit = Annotated[
+    str | None, typer.Option(help="The commit to write down where there is no checkout to ask.")
+]
+
+
+@app.command()
+def operator(
+    shape: Shapes = None,
+    tokens: Tokens = None,
+    channels: Channels = 512,
+    lengths: Lengths = None,
+    groups: Groups = None,
+    dtype: Dtype = None,
+    device: Device = None,
+    steps: Steps = "linear",
+    order: Order = "reference",
+    only: Only = None,
+    quick: Quick = False,
+    json: Json = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw time against N and G.")] = None,
+    commit: Commit = None,
+) -> None:
+    """CSP beside a copy, eager torch, torch.compile, torch.sort, CUB and attention.
+
+    Times are medians; +- is half the distance from the 20th to the 80th percentile. GB/s counts the
+    values read and written (and the packed permutation that CSP keeps, in the backward). "Copies"
+    is the time in copies of the values. The peak is of forward + backward, beyond the inputs.
+    """
+    from shiftsort.benchmarks import attention, cub, permutations, record, table
+
+    cases = _cases(shape, tokens, channels, lengths, groups, dtype, device, steps, order)
+    candidates = permutations.candidates() + cub.candidates() + attention.candidates()
+    rows = _measure(cases, _chosen(candidates, only, "copy"), quick)
+    record.compare_with_copy(rows)
+    name = record.device_name(cases[0].device)
+    table.print_operator(rows, name, table.console())
+    _write("operator", rows, cases, quick, json, commit)
+    if plot is not None:
+        from shiftsort.benchmarks.plot import plot as draw
+
+        draw(rows, plot, f"{name}, {_name_of(cases[0].dtype)}")
+
+
+@app.command()
+def layer(
+    shape: Shapes = None,
+    tokens: Tokens = None,
+    channels: Channels = 512,
+    lengths: Lengths = None,
+    groups: Groups = None,
+    dtype: Dtype = None,
+    device: Device = None,
+    steps: Steps = "linear",
+    order: Order = "reference",
+    only: Only = None,
+    quick: Quick = False,
+    json: Json = None,
+    commit: Commit = None,
+) -> None:
+    """A layer with CSP beside one with attention, and a projection with and without CSP.
+
+    The peak is of forward + backward, beyond the input and the parameters: activations and
+    gradients.
+    """
+    from shiftsort.benchmarks import layers, record, table
+
+    cases = _cases(shape, tokens, channels, lengths, groups or "2,all", dtype, device, steps, order)
+    rows = _measure(cases, _chosen(layers.candidates(), only, layers.PROJECTION), quick)
+    record.compare_with_fastest(rows, layers.ATTENTION, "of_attention")
+    record.compare_with_fastest(rows, layers.PROJECTION, "of_projection")
+    table.print_layer(rows, record.device_name(cases[0].device), table.console())
+    _write("layer", rows, cases, quick, json, commit)
+
+
+def _cases(
+    shapes: list[str] | None,
+    tokens: int | None,
+    channels: int,
+    lengths: str | None,
+    groups: str | None,
+    dtype: str | None,
+    device: str | None,
+    steps: str,
+    order: str,
+) -> list["Case"]:
+    from dataclasses import replace
+
+    from shiftsort.benchmarks.case import default_cases
+
+    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    _require(steps in KINDS, f"--steps must be one of {', '.join(KINDS)}, got {steps!r}")
+    _require(order in ORDERS, f"--order must be one of {', '.join(ORDERS)}, got {order!r}")
+    defaults = default_cases(device)
+    wanted = _group_sizes(groups) or list(dict.fromkeys(case.group_size for case in defaults))
+    if shapes:
+        sizes = [_shape(text) for text in shapes]
+    elif lengths or tokens:
+        tokens = tokens or defaults[0].batch * defaults[0].samples
+        each = _numbers("--lengths", lengths or "1024,4096,16384")
+        sizes = [(max(tokens // n, 1), n, channels) for n in each]
+    else:
+        sizes = list(dict.fromkeys((case.batch, case.samples, channels) for case in defaults))
+    first = replace(defaults[0], steps=steps, order=order)
+    if dtype is not None:
+        dtype = _SHORT_DTYPES.get(dtype, dtype)
+        _require(dtype in _DTYPES, f"--dtype must be one of {', '.join(_DTYPES)}, got {dtype!r}")
+        first = replace(first, dtype=_DTYPES[dtype])
+    return [
+        replace(first, batch=b, samples=n, channels=c, group_size=group)
+        for b, n, c in sizes
+        for group in wanted
+    ]
+
+
+def _shape(text: str) -> tuple[int, int, int]:
+    parts = text.lower().split("x")
+    valid = len(parts) == 3 and all(part.isdecimal() and int(part) > 0 for part in parts)
+    _require(valid, f"--shape must be batch x length x channels, as 8x1024x512, got {text!r}")
+    batch, samples, channels = map(int, parts)
+    return batch, samples, channels
+
+
+def _group_sizes(text: str | None) -> list[int | None]:
+    return [
+        None if part in ("all", "none", "None") else _numbers("--groups", part)[0]
+        for part in (text or "").split(",")
+        if part
+    ]
+
+
+def _numbers(option: str, text: str) -> list[int]:
+    parts = text.split(",")
+    valid = all(part.isdecimal() and int(part) > 0 for part in parts)
+    _require(valid, f"{option} must be positive integers with commas, got {text!r}")
+    return [int(part) for part in parts]
+
+
+def _require(valid: bool, message: str) -> None:
+    if not valid:
+        raise typer.BadParameter(message)
+
+
+def _chosen(
+    candidates: list["Candidate"], only: list[str] | None, always: str
+) -> list["Candidate"]:
+    if not only:
+        return candidates
+    chosen = [c for c in candidates if any(text in c.name for text in only)]
+    _require(bool(chosen), f"--only {', '.join(only)} names none of these candidates: "
+             + "; ".join(dict.fromkeys(c.name for c in candidates)))  # fmt: skip
+    return [c for c in candidates if c in chosen or c.name == always]
+
+
+def _measure(cases: list["Case"], candidates: list["Candidate"], quick: bool) -> list["Row"]:
+    from shiftsort.benchmarks import measure, memory, record
+
+    if cases[0].device == "cpu":
+        memory.keep_freed_memory()
+    effort = measure.QUICK if quick else measure.Effort()
+    with Console(stderr=True).status("starting") as status:
+        return record.rows(measure.measure(cases, candidates, effort, status.update))
+
+
+def _write(
+    bench: str,
+    rows: list["Row"],
+    cases: list["Case"],
+    quick: bool,
+    path: Path | None,
+    commit: str | None,
+) -> None:
+    if path is None:
+        return
+    from shiftsort.benchmarks import record
+
+    first = cases[0]
+    settings: dict[str, Any] = {
+        "device": first.device,
+        "dtype": _name_of(first.dtype),
+        "steps": first.steps,
+        "order": first.order,
+        "heads": first.heads,
+        "quick": quick,
+    }
+    record.write(path, record.document(bench, rows, settings, commit))
+
+
+def _name_of(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
