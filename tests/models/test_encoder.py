@@ -65,7 +65,7 @@ def test_two_towers_share_their_weights_and_meet_in_the_head():
 
 def test_fused_projections_start_as_three_glorot_matrices():
     encoder = build(dim=64)
-    weight = encoder.layers[0].mixer.qkv.weight
+    weight = encoder.layers[0].mixer.inner.weight
     bound = (6 / (64 + 64)) ** 0.5
     assert 0.97 * bound < weight.abs().max() <= bound
 

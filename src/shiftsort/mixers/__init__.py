@@ -10,17 +10,31 @@ import difflib
 import inspect
 from typing import Any
 
+from .cosformer import Cosformer
 from .csp import CSPMixer
+from .linear import Linear
+from .linformer import Linformer
+from .luna import Luna
 from .mha import MHA
 from .mixer import About, Mixer, valid_samples
+from .performer import Performer
 from .shift import Shift
+from .sinkformer import Sinkformer
 from .sort import Sort
+from .synthesizer import Synthesizer
 
 _BY_NAME: dict[str, type[Mixer]] = {
     "mha": MHA,
     "csp": CSPMixer,
     "shift": Shift,
     "sort": Sort,
+    "linear": Linear,
+    "sinkformer": Sinkformer,
+    "linformer": Linformer,
+    "performer": Performer,
+    "synthesizer": Synthesizer,
+    "cosformer": Cosformer,
+    "luna": Luna,
 }
 
 

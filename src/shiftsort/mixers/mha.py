@@ -15,10 +15,9 @@ class MHA(HeadMixer):
         row="LRA: Transformer; ViT: MHA; analysis: first row",
     )
 
-    def attend(
-        self, q_bhnd: Tensor, k_bhnd: Tensor, v_bhnd: Tensor, valid_bn: Tensor | None
-    ) -> Tensor:
-        """Attend to every valid sample."""
+    def attend(self, x_bnc: Tensor, valid_bn: Tensor | None) -> Tensor:
+        """Each sample attends to every valid one."""
+        q_bhnd, k_bhnd, v_bhnd = self.project(x_bnc)
         keep = None if valid_bn is None else valid_bn[:, None, None, :]
         return scaled_dot_product_attention(
             q_bhnd, k_bhnd, v_bhnd, attn_mask=keep, dropout_p=self.attention_dropout

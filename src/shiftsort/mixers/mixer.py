@@ -40,8 +40,16 @@ class Mixer(nn.Module):
         raise NotImplementedError
 
 
+class FusedLinear(nn.Linear):
+    """Several projections of one input as one product: `parts` matrices, one below the other."""
+
+    def __init__(self, dim: int, channels: int, parts: int, bias: bool) -> None:
+        super().__init__(dim, parts * channels, bias=bias)
+        self.parts = parts
+
+
 class HeadMixer(Mixer):
-    """A mixer with heads of queries, keys and values around the one method that tells them apart.
+    """A mixer with heads, around the one method that tells it from the others.
 
     Args:
         dim: width of x and y.
@@ -53,6 +61,9 @@ class HeadMixer(Mixer):
         bias: whether the projections to queries, keys and values have a bias.
         out_bias: whether the projection back has one.
     """
+
+    #: How many projections of x there are: queries, keys and values for most.
+    parts: ClassVar[int] = 3
 
     def __init__(
         self,
@@ -80,7 +91,7 @@ class HeadMixer(Mixer):
         self.heads = heads
         self.channels = channels
         self.dropout = dropout
-        self.qkv = nn.Linear(dim, 3 * channels, bias=bias)
+        self.inner = FusedLinear(dim, channels, self.parts, bias)
         self.out = nn.Linear(channels, dim, bias=out_bias)
 
     def forward(self, x_bnc: Tensor, lengths_b: Tensor | None = None) -> Tensor:
@@ -89,25 +100,33 @@ class HeadMixer(Mixer):
         if lengths_b is not None:
             valid_bn = valid_samples(x_bnc.shape[1], lengths_b)
             x_bnc = wipe_padding(x_bnc, valid_bn)
-        q_bhnd, k_bhnd, v_bhnd = self.split(self.qkv(x_bnc))
-        y_bhnd = self.attend(q_bhnd, k_bhnd, v_bhnd, valid_bn)
-        return self.out(y_bhnd.transpose(1, 2).flatten(2))
+        return self.out(self.attend(x_bnc, valid_bn).transpose(1, 2).flatten(2))
 
-    def split(self, qkv_bnc: Tensor) -> tuple[Tensor, ...]:
-        """The parts of a fused projection, each (B, H, N, D)."""
-        parts = qkv_bnc.shape[-1] // self.channels
-        return qkv_bnc.unflatten(-1, (parts, self.heads, -1)).permute(2, 0, 3, 1, 4).unbind(0)
-
-    def attend(
-        self, q_bhnd: Tensor, k_bhnd: Tensor, v_bhnd: Tensor, valid_bn: Tensor | None
-    ) -> Tensor:
-        """What the method is. `valid_bn` is None where nothing is padded."""
+    def attend(self, x_bnc: Tensor, valid_bn: Tensor | None) -> Tensor:
+        """What the method is, (B, H, N, D). `valid_bn` is None where nothing is padded."""
         raise NotImplementedError
+
+    def project(self, x_bnc: Tensor) -> tuple[Tensor, ...]:
+        """The fused projections of x, each (B, H, N, D)."""
+        return self.split(self.inner(x_bnc))
+
+    def split(self, fused_bnc: Tensor) -> tuple[Tensor, ...]:
+        """A product of several projections taken apart, each part (B, H, N, D)."""
+        parts = fused_bnc.shape[-1] // self.channels
+        return fused_bnc.unflatten(-1, (parts, self.heads, -1)).permute(2, 0, 3, 1, 4).unbind(0)
 
     @property
     def attention_dropout(self) -> float:
         """The dropout that applies now."""
         return self.dropout if self.training else 0.0
+
+    def check_samples(self, samples: int) -> None:
+        """For the methods whose parameters are tied to the longest sequence."""
+        if samples > self.samples:
+            raise ValueError(
+                f"this mixer was made for up to {self.samples} samples, got {samples}; "
+                "build it with a larger samples="
+            )
 
 
 def valid_samples(samples: int, lengths_b: Tensor) -> Tensor:
@@ -123,3 +142,8 @@ def valid_samples(samples: int, lengths_b: Tensor) -> Tensor:
 def wipe_padding(x_bnc: Tensor, valid_bn: Tensor) -> Tensor:
     """Zeros in the padding. A weight of zero, or a gradient of zero, would not silence a NaN."""
     return x_bnc.masked_fill(~valid_bn[..., None], 0)
+
+
+def wipe_heads(x_bhnd: Tensor, valid_bn: Tensor | None) -> Tensor:
+    """The same behind a projection, whose bias the padding has again."""
+    return x_bhnd if valid_bn is None else x_bhnd.masked_fill(~valid_bn[:, None, :, None], 0)

@@ -99,10 +99,10 @@ class Encoder(nn.Module):
 
     def reset_parameters(self) -> None:
         """As published: normal embeddings, Glorot's uniform projections, LeCun's normal heads."""
-        for name, module in self.layers.named_modules():
+        for module in self.layers.modules():
             if isinstance(module, nn.Linear | CSP):
-                # Fused projections are three, each with a fan of its own.
-                for weight in module.weight.data.chunk(3 if name.endswith("qkv") else 1):
+                # Fused projections have each a fan of their own.
+                for weight in module.weight.data.chunk(getattr(module, "parts", 1)):
                     nn.init.xavier_uniform_(weight)
         for module in self.head.modules():
             if isinstance(module, nn.Linear):
