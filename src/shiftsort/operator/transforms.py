@@ -28,7 +28,8 @@ def csp_transformed(
     ascending: bool,
 ) -> tuple[Tensor, Tensor]:
     """`csp_op` with keep=True, for use under transforms."""
-    y_bnc, packed = _Csp.apply(v_bnc, steps, lengths, group_size, ascending)
+    function = _Csp if torch.compiler.is_compiling() else _CspForwardMode
+    y_bnc, packed = function.apply(v_bnc, steps, lengths, group_size, ascending)
     return y_bnc, packed
 
 
@@ -41,7 +42,8 @@ def csp_permute_transformed(
     inverse: bool,
 ) -> Tensor:
     """`csp_permute_op`, for use under transforms."""
-    y_bnc: Tensor = _Permute.apply(x_bnc, packed, steps, lengths, group_size, inverse)
+    function = _Permute if torch.compiler.is_compiling() else _PermuteForwardMode
+    y_bnc: Tensor = function.apply(x_bnc, packed, steps, lengths, group_size, inverse)
     return y_bnc
 
 
@@ -104,6 +106,8 @@ def _select(x: Tensor, dim: int, index: int) -> Tensor:
 
 
 class _Csp(torch.autograd.Function):
+    generate_vmap_rule = True  # by the rules of the operators within
+
     @staticmethod
     def forward(
         v_bnc: Tensor,
@@ -129,20 +133,10 @@ class _Csp(torch.autograd.Function):
         grad_v = csp_permute_transformed(grad_y, packed, steps, lengths, ctx.group_size, True)
         return grad_v, None, None, None, None
 
-    @staticmethod
-    def jvp(ctx: Any, tangent_v: Tensor, *_others: None) -> tuple[Tensor, None]:
-        packed, steps, lengths = ctx.saved_tensors
-        tangent_y = csp_permute_transformed(
-            tangent_v, packed, steps, lengths, ctx.group_size, False
-        )
-        return tangent_y, None
-
-    @staticmethod
-    def vmap(info: Any, in_dims: tuple[Any, ...], *args: Any) -> tuple[Any, Any]:
-        return _vmap_rule(csp_transformed, tensors=3, steps_at=1)(info, in_dims, *args)
-
 
 class _Permute(torch.autograd.Function):
+    generate_vmap_rule = True
+
     @staticmethod
     def forward(
         x_bnc: Tensor,
@@ -169,16 +163,27 @@ class _Permute(torch.autograd.Function):
         )
         return grad_x, None, None, None, None, None
 
+
+# torch.compile traces no autograd.Function that has a jvp.
+
+
+class _CspForwardMode(_Csp):
+    @staticmethod
+    def jvp(ctx: Any, tangent_v: Tensor, *_others: None) -> tuple[Tensor, None]:
+        packed, steps, lengths = ctx.saved_tensors
+        tangent_y = csp_permute_transformed(
+            tangent_v, packed, steps, lengths, ctx.group_size, False
+        )
+        return tangent_y, None
+
+
+class _PermuteForwardMode(_Permute):
     @staticmethod
     def jvp(ctx: Any, tangent_x: Tensor, *_others: None) -> Tensor:
         packed, steps, lengths = ctx.saved_tensors
         return csp_permute_transformed(
             tangent_x, packed, steps, lengths, ctx.group_size, ctx.inverse
         )
-
-    @staticmethod
-    def vmap(info: Any, in_dims: tuple[Any, ...], *args: Any) -> tuple[Any, Any]:
-        return _vmap_rule(csp_permute_transformed, tensors=4, steps_at=2)(info, in_dims, *args)
 
 
 csp_op.register_vmap(_vmap_rule(csp_op, tensors=3, steps_at=1))
