@@ -58,11 +58,12 @@ class CSP(nn.Module):
             raise ValueError(f"shift must be one of {', '.join(KINDS)}, got {shift!r}")
         if order not in ORDERS:
             raise ValueError(f"order must be 'reference' or 'ascending', got {order!r}")
-        if group_size is not None and (isinstance(group_size, bool) or group_size < 1):
-            raise ValueError(f"group_size must be a positive integer or None, got {group_size}")
         self.dim = dim
         self.channels = dim if channels is None else channels
-        for name, value in (("dim", self.dim), ("channels", self.channels)):
+        sizes = {"dim": self.dim, "channels": self.channels, "heads": heads}
+        if group_size is not None:
+            sizes["group_size"] = group_size
+        for name, value in sizes.items():
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise ValueError(f"{name} must be a positive integer, got {value}")
         if not 0 <= layer < depth:
