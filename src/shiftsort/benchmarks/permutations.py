@@ -11,7 +11,7 @@ from torch import Tensor
 
 import shiftsort
 from shiftsort.operator import eager
-from shiftsort.operator.plan import plan
+from shiftsort.operator.plan import packing_for
 
 from .candidate import Candidate, Function, Unsupported
 from .case import LAYOUTS, Case
@@ -84,7 +84,7 @@ class _EagerCSP(torch.autograd.Function):
         ctx: Any, v_bnc: Tensor, steps: Tensor, group_size: int | None, ascending: bool
     ) -> Tensor:
         # A tensor of no device is one that no kernel takes.
-        packing = plan(v_bnc.to("meta"), group_size).packing
+        packing = packing_for(v_bnc.to("meta"), group_size)
         y_bnc, packed = eager.forward(v_bnc, steps, None, group_size, ascending, packing)
         ctx.save_for_backward(packed, steps)
         ctx.group_size = group_size

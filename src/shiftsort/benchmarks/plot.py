@@ -8,63 +8,89 @@ matplotlib.use("Agg")
 
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
 
 from .record import Row
 
-_MARKS = "osD^vP*Xhd<>"
+_LINE_OF_GROUP = {"any": "-", 2: "-", "all": "--"}
+_OURS = "csp"
+_MOST_TICKS = 8
 
 
 def plot(rows: list[Row], path: Path, title: str) -> None:
-    """Two panels on logarithmic axes, microseconds for each thousand tokens, forward."""
+    """Two panels on logarithmic axes: microseconds for a thousand tokens, forward."""
     measured = [row for row in rows if row["failed"] is None]
+    names = list(dict.fromkeys(map(_name, measured)))
+    palette = plt.get_cmap("tab20").colors
+    colours = {name: palette[2 * i % 20 + (i >= 10)] for i, name in enumerate(names)}
     figure, (by_length, by_group) = plt.subplots(
-        1, 2, figsize=(14, 5.6), sharey=True, layout="constrained"
+        1, 2, figsize=(13, 6.4), sharey=True, layout="constrained"
     )
-    _draw_by_length(by_length, measured)
-    _draw_by_group(by_group, measured)
-    by_length.set_ylabel("forward: microseconds for 1000 tokens")
+    _draw_by_length(by_length, measured, colours)
+    _draw_by_group(by_group, measured, colours)
+    by_length.set_ylabel("microseconds for 1000 tokens, forward")
     figure.suptitle(title)
+    figure.legend(
+        [Line2D([], [], color=c, marker="o", linewidth=_width(n)) for n, c in colours.items()],
+        names,
+        loc="outside lower center",
+        ncols=4,
+        fontsize="small",
+        frameon=False,
+    )
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=140)
     plt.close(figure)
 
 
-def _draw_by_length(axes: Axes, rows: list[Row]) -> None:
-    lines: dict[str, list[tuple[int, float]]] = {}
+def _draw_by_length(axes: Axes, rows: list[Row], colours: dict[str, object]) -> None:
+    lines: dict[tuple[str, object], list[tuple[int, float]]] = {}
     for row in rows:
-        if row["group_size"] in ("any", 2, "all"):
-            group = {"any": "", 2: ", pairs", "all": ", complete"}[row["group_size"]]
-            lines.setdefault(_name(row) + group, []).append((row["shape"][1], _cost(row)))
-    _draw(axes, lines)
-    axes.set_xlabel("N, samples in a sequence")
-    axes.set_title("against the length")
+        if row["group_size"] in _LINE_OF_GROUP:
+            key = (_name(row), row["group_size"])
+            lines.setdefault(key, []).append((row["shape"][1], _cost(row)))
+    for (name, group), points in lines.items():
+        _line(axes, points, name, colours[name], _LINE_OF_GROUP[group])
+    axes.set_title("solid: pairs, and what has no groups; dashed: complete sort")
+    _scale(axes, "N, samples in a sequence", [n for points in lines.values() for n, _ in points])
 
 
-def _draw_by_group(axes: Axes, rows: list[Row]) -> None:
-    longest = max((row["shape"][1] for row in rows), default=0)
+def _draw_by_group(axes: Axes, rows: list[Row], colours: dict[str, object]) -> None:
+    longest = max((row["shape"][1] for row in rows), default=1)
     lines: dict[str, list[tuple[int, float]]] = {}
     for row in rows:
-        if row["shape"][1] == longest and row["group_size"] != "any":
+        if row["shape"][1] != longest:
+            continue
+        if row["group_size"] == "any":
+            axes.axhline(_cost(row), color=colours[_name(row)], linestyle=":")
+        else:
             size = longest if row["group_size"] == "all" else row["group_size"]
             lines.setdefault(_name(row), []).append((size, _cost(row)))
-    _draw(axes, lines)
-    for row in rows:
-        if row["shape"][1] == longest and row["candidate"] == "copy":
-            axes.axhline(_cost(row), color="black", linestyle=":", label="copy")
-    axes.set_xlabel("G, samples in a group")
-    axes.set_title(f"against the group size, N = {longest}")
-    axes.legend(fontsize="x-small")
+    for name, points in lines.items():
+        _line(axes, points, name, colours[name], "-")
+    axes.set_title(f"N = {longest}; dotted: what has no groups")
+    _scale(axes, "G, samples in a group", [g for points in lines.values() for g, _ in points])
 
 
-def _draw(axes: Axes, lines: dict[str, list[tuple[int, float]]]) -> None:
-    for number, (name, points) in enumerate(lines.items()):
-        sizes, costs = zip(*sorted(points), strict=True)
-        mark = _MARKS[number % len(_MARKS)]
-        axes.plot(sizes, costs, marker=mark, markersize=5, linewidth=1, label=name)
+def _line(
+    axes: Axes, points: list[tuple[int, float]], name: str, colour: object, style: str
+) -> None:
+    sizes, costs = zip(*sorted(points), strict=True)
+    axes.plot(sizes, costs, style, color=colour, marker="o", markersize=4, linewidth=_width(name))
+
+
+def _scale(axes: Axes, label: str, sizes: list[int]) -> None:
+    axes.set_xlabel(label)
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     axes.grid(alpha=0.3)
-    axes.legend(fontsize="x-small")
+    ticks = sorted(set(sizes))
+    if len(ticks) <= _MOST_TICKS:
+        axes.set_xticks(ticks, [str(n) for n in ticks])
+
+
+def _width(name: str) -> float:
+    return 2.4 if name.startswith(_OURS) else 1.2
 
 
 def _name(row: Row) -> str:

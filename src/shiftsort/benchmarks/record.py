@@ -152,7 +152,16 @@ def document(
 def write(path: Path, content: dict[str, Any]) -> None:
     """As JSON, its folder made if need be."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n")
+    path.write_text(json.dumps(_rounded(content), indent=1, allow_nan=False) + "\n")
+
+
+def _rounded(value: Any) -> Any:
+    """Five digits: more than any clock here tells apart."""
+    if isinstance(value, dict):
+        return {key: _rounded(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_rounded(item) for item in value]
+    return float(f"{value:.5g}") if isinstance(value, float) else value
 
 
 def device_name(device: str) -> str:

@@ -1,0 +1,88 @@
+"""`shiftsort bench`, as it is typed."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from shiftsort.cli.app import app
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, ["bench", *arguments])
+
+
+def test_operator_writes_where_its_numbers_come_from(tmp_path):
+    path, picture = tmp_path / "new" / "run.json", tmp_path / "run.png"
+    result = run(
+        "operator", "--device", "cpu", "--shape", "2x16x8", "--shape", "2x32x8", "--groups",
+        "2,all", "--quick", "--only", "csp", "--only", "flash", "--commit", "abc",
+        "--json", str(path), "--plot", str(picture),
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    assert "B = 2, N = 32, C = 8" in result.output
+    found = json.loads(path.read_text())
+    assert set(found) == {
+        "bench", "device", "versions", "commit", "date", "command", "settings", "warnings",
+        "results",
+    }  # fmt: skip
+    assert (found["bench"], found["commit"]) == ("operator", "abc")
+    assert found["settings"] == {
+        "device": "cpu", "dtype": "float32", "steps": "linear", "order": "reference", "heads": 8,
+        "quick": True,
+    }  # fmt: skip
+    rows = {
+        (r["candidate"], r["layout"], r["shape"][1], r["group_size"]): r for r in found["results"]
+    }
+    pairs = rows["csp", "token-major", 32, 2]
+    assert set(pairs["ms"]) == {"forward", "saving", "backward", "both"}
+    assert pairs["saved_bytes"] > 0
+    assert pairs["copies"]["forward"] > 0
+    # values read and written, and what is kept of the permutation
+    moved = 2 * 2 * 32 * 8 * 4 + pairs["saved_bytes"]
+    expected = moved / pairs["ms"]["backward"]["median"] / 1e6
+    assert pairs["gb_per_s"]["backward"] == pytest.approx(expected, rel=1e-3)
+    assert rows["csp, plain torch", "token-major", 32, 2]["failed"]
+    assert rows["copy", "token-major", 16, "any"]["of_copy"] == {"forward": 1.0}
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_layer_compares_with_attention_and_a_bare_projection(tmp_path):
+    path = tmp_path / "layer.json"
+    only = ["--only", "csp", "--only", "flash", "--only", "cudnn"]
+    result = run(
+        "layer", "--device", "cpu", "--shape", "1x16x16", "--quick", "--json", str(path), *only
+    )
+    assert result.exit_code == 0, result.output
+    rows = {(r["candidate"], r["group_size"]): r for r in json.loads(path.read_text())["results"]}
+    for group in (2, "all"):
+        assert rows["csp layer", group]["of_attention"]["both"] > 0
+        assert rows["projection + csp", group]["of_projection"]["forward"] > 0
+    assert rows["attention layer, cudnn", "any"]["failed"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--shape", "8x1024"], "--shape must be batch x length x channels, as 8x1024x512, got"),
+        (["--lengths", "8,x"], "--lengths must be positive integers with commas, got '8,x'"),
+        (["--groups", "0"], "--groups must be positive integers with commas, got '0'"),
+        (["--dtype", "int8"], "--dtype must be one of float32, bfloat16"),
+        (["--steps", "cubic"], "--steps must be one of linear, exponential, heads, none"),
+        (["--order", "falling"], "--order must be one of reference, ascending, got 'falling'"),
+        (["--only", "nobody"], "--only nobody names none of these candidates: copy; clone; csp"),
+    ],
+)
+def test_bad_options_are_named(arguments, message):
+    result = run("operator", "--device", "cpu", *arguments)
+    assert result.exit_code == 2
+    said = " ".join(result.output.replace("│", " ").split())
+    assert message in said
+
+
+def test_short_names_of_dtypes(tmp_path):
+    path = tmp_path / "run.json"
+    options = ["--shape", "1x8x4", "--groups", "1", "--dtype", "bf16", "--quick", "--only", "csp"]
+    result = run("operator", "--device", "cpu", *options, "--json", str(path))
+    assert result.exit_code == 0, result.output
+    assert json.loads(path.read_text())["settings"]["dtype"] == "bfloat16"
