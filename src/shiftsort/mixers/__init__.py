@@ -10,17 +10,23 @@ import difflib
 import inspect
 from typing import Any
 
+from .bigbird import BigBird
 from .cosformer import Cosformer
 from .csp import CSPMixer
 from .linear import Linear
 from .linformer import Linformer
+from .local import Local
+from .longformer import Longformer
 from .luna import Luna
 from .mha import MHA
 from .mixer import About, Mixer, valid_samples
 from .performer import Performer
+from .reformer import Reformer
 from .shift import Shift
 from .sinkformer import Sinkformer
+from .sinkhorn import Sinkhorn
 from .sort import Sort
+from .sparse import Sparse
 from .synthesizer import Synthesizer
 
 _BY_NAME: dict[str, type[Mixer]] = {
@@ -28,11 +34,17 @@ _BY_NAME: dict[str, type[Mixer]] = {
     "csp": CSPMixer,
     "shift": Shift,
     "sort": Sort,
+    "local": Local,
     "linear": Linear,
+    "reformer": Reformer,
     "sinkformer": Sinkformer,
+    "sparse": Sparse,
+    "sinkhorn": Sinkhorn,
     "linformer": Linformer,
     "performer": Performer,
     "synthesizer": Synthesizer,
+    "longformer": Longformer,
+    "bigbird": BigBird,
     "cosformer": Cosformer,
     "luna": Luna,
 }

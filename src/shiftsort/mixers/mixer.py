@@ -147,3 +147,10 @@ def wipe_padding(x_bnc: Tensor, valid_bn: Tensor) -> Tensor:
 def wipe_heads(x_bhnd: Tensor, valid_bn: Tensor | None) -> Tensor:
     """The same behind a projection, whose bias the padding has again."""
     return x_bhnd if valid_bn is None else x_bhnd.masked_fill(~valid_bn[:, None, :, None], 0)
+
+
+def check_size(name: str, value: int, least: int = 1) -> int:
+    """An option that counts something."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")
+    return value
