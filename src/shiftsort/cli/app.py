@@ -6,7 +6,7 @@ import typer
 
 import shiftsort
 
-from . import bench, doctor
+from . import bench, data, doctor
 
 app = typer.Typer(
     name="shiftsort",
@@ -36,3 +36,4 @@ def _root(
 
 app.command("doctor")(doctor.doctor)
 app.add_typer(bench.app, name="bench")
+app.add_typer(data.app, name="data")

@@ -1,0 +1,193 @@
+"""`shiftsort data`: make, check and look at the tasks' data."""
+
+import contextlib
+import dataclasses
+import typing
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import torch
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from shiftsort import tasks
+
+app = typer.Typer(
+    name="data", help="Make, check and look at the tasks' data.", no_args_is_help=True
+)
+
+DataOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--data",
+        metavar="DIR",
+        help="The data folder (default: SHIFTSORT_DATA, else the platform's cache).",
+    ),
+]
+SettingsOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="A setting of the task; may be repeated."),
+]
+NameArgument = Annotated[str, typer.Argument(help="The task; see `shiftsort data list`.")]
+
+
+@app.command("list")
+def list_tasks(data: DataOption = None) -> None:
+    """List the tasks, and the sets that are there."""
+    console = Console()
+    table = Table("task", "what", "settings")
+    for name in tasks.names():
+        kind = tasks.kind(name)
+        settings = (f"{field.name}={field.default}" for field in dataclasses.fields(kind))
+        table.add_row(name, escape(kind.about), escape(" ".join(settings)))
+    console.print(table)
+
+    folder = tasks.data_folder(data)
+    sets = Table("set", "splits", "size", title=f"in {folder}", title_justify="left")
+    for manifest in sorted(folder.glob("*/manifest.json")):
+        made = manifest.parent
+        size = sum(file.stat().st_size for file in made.iterdir())
+        counts = tasks.sizes_of(made)
+        sets.add_row(
+            made.name,
+            "  ".join(f"{split} {count}" for split, count in counts.items()),
+            f"{size / 1e6:.0f} MB",
+        )
+    console.print(sets)
+
+
+@app.command()
+def make(
+    name: NameArgument,
+    data: DataOption = None,
+    source: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Where the publishers' folders are (default: the data folder)."
+        ),
+    ] = None,
+    workers: Annotated[int | None, typer.Option(help="Threads (default: all cores).")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Make it again if it is there.")] = False,
+    settings: SettingsOption = None,
+) -> None:
+    """Generate or read a task's data and write its arrays."""
+    with _one_line_errors():
+        task = tasks.get(name, **_parse(name, settings))
+        with _progress(f"make {name}") as progress:
+            new = task.make(data, source=source, workers=workers, force=force, progress=progress)
+        print(f"{'made' if new else 'there already:'} {task.folder(data)}")
+
+
+@app.command()
+def check(name: NameArgument, data: DataOption = None, settings: SettingsOption = None) -> None:
+    """Read every byte of a set and compare it with its manifest."""
+    with _one_line_errors():
+        task = tasks.get(name, **_parse(name, settings))
+        with _progress(f"check {name}") as progress:
+            manifest = task.check(data, progress=progress)
+        counts = ", ".join(
+            f"{key} {stop - start}" for key, (start, stop) in manifest["splits"].items()
+        )
+        print(f"{task.folder(data)} is whole: {counts}")
+
+
+@app.command()
+def show(
+    name: NameArgument,
+    data: DataOption = None,
+    split: Annotated[str, typer.Option(help="train, validation or test.")] = "train",
+    count: Annotated[int, typer.Option(min=1, help="How many samples.")] = 8,
+    first: Annotated[int, typer.Option(min=0, help="The first of them.")] = 0,
+    png: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write images to this file instead.")
+    ] = None,
+    settings: SettingsOption = None,
+) -> None:
+    """Print samples with their labels, or write them as one PNG."""
+    with _one_line_errors():
+        task = tasks.get(name, **_parse(name, settings))
+        opened = task.open(data)
+        samples = opened.split(split)
+        if first >= len(samples):
+            raise ValueError(f"--first is {first}, {split} of {name} has {len(samples)} samples")
+        chosen = [samples[index] for index in range(first, min(first + count, len(samples)))]
+        names = opened.facts.class_names
+        if png is not None:
+            _write_png(png, opened.facts, chosen)
+        for index, sample in enumerate(chosen, first):
+            label = sample.labels.tolist()
+            label = names[label] if names and isinstance(label, int) else label
+            print(f"{split} {index}: label {label}, length {sample.lengths.tolist()}")
+            if png is None:
+                print(task.describe(sample))
+
+
+def _write_png(path: Path, facts: tasks.Facts, samples: list[tasks.Batch]) -> None:
+    if facts.image is None:
+        raise ValueError("--png was given for a task without images; leave it out to print samples")
+    from PIL import Image
+
+    pixels = torch.stack([sample.inputs.reshape(facts.image) for sample in samples])
+    if pixels.is_floating_point():
+        pixels = pixels * 255
+    columns = int(np.ceil(np.sqrt(len(pixels))))
+    Image.fromarray(montage(pixels.to(torch.uint8).numpy(), columns)).save(path)
+    print(f"wrote {path}, {columns} in a row, in this order:")
+
+
+def montage(images_bchw: np.ndarray, columns: int, smallest: int = 96) -> np.ndarray:
+    """Images side by side with gray lines between, small ones enlarged; (height, width, 3)."""
+    b, c, h, w = images_bchw.shape
+    scale = max(1, smallest // h)
+    large = images_bchw.repeat(scale, axis=2).repeat(scale, axis=3)
+    large = np.pad(large, ((0, -b % columns), (0, 0), (1, 1), (1, 1)), constant_values=96)
+    tiles = large.reshape(-1, columns, c, h * scale + 2, w * scale + 2).transpose(0, 3, 1, 4, 2)
+    return np.repeat(tiles.reshape(tiles.shape[0] * tiles.shape[1], -1, c), 3 // c, axis=2)
+
+
+def _parse(name: str, words: list[str] | None) -> dict[str, Any]:
+    """Settings from NAME=VALUE, as the types that the task declares."""
+    kind = tasks.kind(name)
+    types = typing.get_type_hints(kind)
+    settings: dict[str, Any] = {}
+    for word in words or ():
+        key, equals, value = word.partition("=")
+        known = [field.name for field in dataclasses.fields(kind)]
+        if not equals or key not in known:
+            raise ValueError(f"--set {word} was given, expected NAME=VALUE with NAME in {known}")
+        try:
+            settings[key] = _convert(types[key], value)
+        except ValueError:
+            raise ValueError(f"--set {word} was given, expected {types[key].__name__}") from None
+    return settings
+
+
+def _convert(kind: type, value: str) -> Any:
+    if kind is bool:
+        if value.lower() not in ("true", "false"):
+            raise ValueError(value)
+        return value.lower() == "true"
+    return kind(value)
+
+
+@contextlib.contextmanager
+def _one_line_errors() -> Iterator[None]:
+    try:
+        yield
+    except (tasks.DataError, ValueError) as error:
+        Console(stderr=True, soft_wrap=True).print(f"shiftsort data: {escape(str(error))}")
+        raise typer.Exit(1) from None
+
+
+@contextlib.contextmanager
+def _progress(title: str) -> Iterator[Callable[[int, int], None]]:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    console = Console(stderr=True)
+    with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as bar:
+        line = bar.add_task(title, total=None)
+        yield lambda done, total: bar.update(line, completed=done, total=total)
