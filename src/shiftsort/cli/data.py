@@ -120,8 +120,10 @@ def show(
         if png is not None:
             _write_png(png, opened.facts, chosen)
         for index, sample in enumerate(chosen, first):
-            label = sample.labels.tolist()
-            label = names[label] if names and isinstance(label, int) else label
+            if opened.facts.labels_per_position:
+                label = "at each query"
+            else:
+                label = names[sample.labels] if names else str(sample.labels.item())
             print(f"{split} {index}: label {label}, length {sample.lengths.tolist()}")
             if png is None:
                 print(task.describe(sample))

@@ -11,8 +11,11 @@ from typing import Any
 
 from .errors import DataError
 from .image import Image
+from .imagenet import ImageNet
 from .listops import ListOps
+from .mqar import Mqar
 from .pathfinder import Pathfinder, PathX
+from .retrieval import Retrieval, RetrievalSynthetic
 from .store import sizes_of
 from .task import Batch, Data, Facts, Split, Task, Validation, data_folder
 from .text import Text
@@ -37,8 +40,8 @@ __all__ = [
 _TASKS: dict[str, type[Task]] = {
     task.name: task
     for task in (
-        *(ListOps, Text, Image, Pathfinder, PathX),
-        *(Cifar10, Cifar100, FashionMnist, Digits),
+        *(ListOps, Text, Retrieval, RetrievalSynthetic, Image, Pathfinder, PathX, Mqar),
+        *(Cifar10, Cifar100, ImageNet, FashionMnist, Digits),
     )
 }
 

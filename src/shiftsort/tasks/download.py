@@ -91,11 +91,10 @@ def fetch(archive: Archive, source: Path) -> Path:
                 reasons.append(f"{url}: {_reason(failure)}")
     finally:
         logger.setLevel(level)
-    wanted = archive.folder or archive.name
+    wanted = f"{archive.folder}/ (or {archive.name})" if archive.folder else archive.name
     raise DataError(
-        f"{source / wanted} is missing and could not be downloaded ({'; '.join(reasons)}). "
-        f"Put {archive.name} or {wanted} into {source}, or name a folder that has it "
-        "with --source DIR"
+        f"{source} has no {wanted}, and downloading it failed ({'; '.join(reasons)}): "
+        "put it there, or name a folder that has it with --source DIR"
     )
 
 
@@ -117,7 +116,7 @@ def unpack(file: Path, into: Path, folder: str) -> None:
 
 
 def _reason(failure: Exception) -> str:
-    text = str(failure)
-    if "hash" in text.lower():
+    if "known hash" in str(failure):
         return "the file there has another hash"
-    return (text.splitlines() or [type(failure).__name__])[0][:120]
+    status = getattr(getattr(failure, "response", None), "status_code", None)
+    return f"it answers {status}" if status else type(failure).__name__

@@ -269,6 +269,13 @@ def data_folder(data: Path | str | None = None) -> Path:
     return user_cache_path("shiftsort", appauthor=False)
 
 
+def cut(split: Split, length: int) -> Split:
+    """The first positions of every sequence of tokens."""
+    if length == split.inputs.shape[-1]:
+        return split
+    return Split(split.inputs[..., :length], split.lengths.clamp(max=length), split.labels)
+
+
 def shade(gray: Tensor) -> str:
     """A gray image (height, width) as lines of characters."""
     shades = torch.tensor(list(b" .:-=+*#%@"))[gray.long() * 10 // 256]

@@ -12,7 +12,7 @@ from . import download
 from .chunks import in_order
 from .errors import DataError
 from .store import Writer
-from .task import Batch, Facts, Split, Task
+from .task import Batch, Facts, Split, Task, cut
 
 _COUNT = 12_500
 _BLOCK = 500
@@ -85,13 +85,7 @@ class Text(Task):
             out.add(inputs=tokens, lengths=lengths, labels=labels[start : start + len(tokens)])
 
     def serve(self, split: Split) -> Split:
-        if self.max_length == self.stored_length:
-            return split
-        return Split(
-            split.inputs[:, : self.max_length],
-            split.lengths.clamp(max=self.max_length),
-            split.labels,
-        )
+        return cut(split, self.max_length)
 
     def describe(self, sample: Batch) -> str:
         return bytes(sample.inputs[: sample.lengths].tolist()).decode("utf-8", "replace")

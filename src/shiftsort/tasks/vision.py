@@ -7,7 +7,7 @@ import gzip
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -154,7 +154,7 @@ class FashionMnist(_Images):
     """The last 5,000 training images, as published, validate."""
 
     name: ClassVar[str] = "fashion-mnist"
-    about: ClassVar[str] = "28 x 28 gray images of clothes, 10 classes; reads the idx files"
+    about: ClassVar[str] = "28 x 28 gray images of clothes; reads fashion-mnist-idx/*-ubyte(.gz)"
 
     validation: int = 5_000
 
@@ -173,7 +173,7 @@ class FashionMnist(_Images):
         return {"train": 60_000 - self.validation, "validation": self.validation, "test": 10_000}
 
     def files(self, source: Path) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        folder = source / "fashion-mnist" if (source / "fashion-mnist").is_dir() else source
+        folder = source / "fashion-mnist-idx"
         for part, count in (("train", 60_000), ("t10k", 10_000)):
             images = read_idx(_idx_file(folder, f"{part}-images-idx3-ubyte"), (count, 28, 28))
             labels = read_idx(_idx_file(folder, f"{part}-labels-idx1-ubyte"), (count,))
@@ -214,49 +214,6 @@ class Digits(_Images):
         order = np.random.RandomState(self.seed).permutation(len(digits.target))
         images = (digits.images * (255 / 16)).astype(np.uint8)
         yield images[order, None], digits.target[order]
-
-
-@dataclass(frozen=True)
-class ImageNet(Task):
-    """ImageNet-1k, read from its folders as training goes on; nothing is written.
-
-    The last 10 files of each class in train, by name, validate; `val` is the test set.
-    """
-
-    name: ClassVar[str] = "imagenet"
-    about: ClassVar[str] = "1,000 classes; reads imagenet/train/*/ and imagenet/val/*/"
-
-    size: int = 224
-    classes: int = 1000
-
-    def facts(self) -> Facts:
-        return Facts(
-            kind="pixels",
-            classes=self.classes,
-            length=self.size**2,
-            image=(3, self.size, self.size),
-            mean=(0.485, 0.456, 0.406),
-            std=(0.229, 0.224, 0.225),
-        )
-
-
-def imagenet_transform(size: int = 224, *, train: bool, strength: str = "deit") -> Any:
-    """Transforms to float pixels in [0, 1]: "plain" crops and flips, "deit" adds RandAugment and
-    erasing. Without `train`, resize and crop at the centre.
-    """
-    from torchvision.transforms import v2
-
-    bicubic = v2.InterpolationMode.BICUBIC
-    if not train:
-        steps = [v2.Resize(int(size / 0.875), bicubic, antialias=True), v2.CenterCrop(size)]
-    else:
-        steps = [v2.RandomResizedCrop(size, interpolation=bicubic), v2.RandomHorizontalFlip()]
-        if strength == "deit":
-            steps.append(v2.RandAugment(num_ops=2, magnitude=9, interpolation=bicubic))
-    steps += [v2.ToImage(), v2.ToDtype(torch.float32, scale=True)]
-    if train and strength == "deit":
-        steps.append(v2.RandomErasing(0.25))
-    return v2.Compose(steps)
 
 
 def read_idx(path: Path, shape: tuple[int, ...]) -> np.ndarray:
