@@ -328,6 +328,16 @@ def test_export(shift: str, strict: bool) -> None:
     assert torch.equal(model(x), expected(model, x))  # the module is left as it was
 
 
+@pytest.mark.parametrize("strict", [True, False])
+def test_export_of_one_length(strict: bool) -> None:
+    model = CSP(6)
+    x = torch.randn(2, 11, 6)
+    program = torch.export.export(model, (x,), strict=strict)
+    assert list(program.state_dict) == ["weight"]
+    assert torch.equal(program.module()(x), expected(model, x))
+    assert torch.equal(model(x), expected(model, x))
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -103,8 +103,6 @@ class CSP(nn.Module):
 
     def _steps_for(self, x: Tensor) -> Tensor:
         samples = x.shape[-2] if self.samples is None else self.samples
-        if torch.compiler.is_exporting():
-            return self._make_steps(samples).to(x.device)
         if torch.compiler.is_compiling():
             from torch.fx.experimental.symbolic_shapes import has_static_value  # slow to import
 

@@ -46,6 +46,8 @@ def shift_steps(
     if kind == "heads":
         return (c * heads // channels) * heads % samples
     g = (layer * channels + c).double()
-    steps = torch.pow(torch.sym_float(samples), g / max(depth * channels - 1, 1)).round().long() - 1
+    # A tensor, since inductor of torch 2.11 fails on a power of a symbolic number.
+    base = torch.full((channels,), samples, dtype=torch.float64)
+    steps = torch.pow(base, g / max(depth * channels - 1, 1)).round().long() - 1
     steps[0] = 0
     return steps
