@@ -2,6 +2,7 @@
 
 from .count import count_parameters
 from .encoder import Encoder
+from .mega import Mega
 from .vit import ViT, vit_cifar10, vit_cifar100, vit_s16
 
-__all__ = ["Encoder", "ViT", "count_parameters", "vit_cifar10", "vit_cifar100", "vit_s16"]
+__all__ = ["Encoder", "Mega", "ViT", "count_parameters", "vit_cifar10", "vit_cifar100", "vit_s16"]
