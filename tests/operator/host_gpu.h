@@ -3,6 +3,7 @@
 
 #include <ucontext.h>
 
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -10,6 +11,7 @@
 #include <functional>
 #include <vector>
 
+#define HOST_GPU
 #define __device__
 #define __global__
 #define __shared__ static
@@ -120,6 +122,10 @@ inline void __syncwarp() { gpu::wait(gpu::warps[threadIdx.x / 32]); }
 template <typename T> inline T __shfl_xor_sync(unsigned, T value, unsigned mask) {
   return gpu::exchange(value, (threadIdx.x % 32) ^ mask);
 }
+template <typename T> inline T __shfl_down_sync(unsigned, T value, unsigned delta) {
+  unsigned lane = threadIdx.x % 32;
+  return gpu::exchange(value, lane + delta < 32 ? lane + delta : lane);
+}
 template <typename T> inline T __shfl_up_sync(unsigned, T value, unsigned delta) {
   unsigned lane = threadIdx.x % 32;
   return gpu::exchange(value, lane >= delta ? lane - delta : lane);
@@ -139,8 +145,37 @@ inline unsigned __umulhi(unsigned a, unsigned b) { return (unsigned)((uint64_t)a
 inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned by) {
   return (unsigned)(((uint64_t)high << 32 | low) >> (by & 31));
 }
+inline unsigned __byte_perm(unsigned a, unsigned b, unsigned selector) {
+  uint64_t both = (uint64_t)b << 32 | a;
+  unsigned out = 0;
+  for (int j = 0; j < 4; ++j) out |= (unsigned)(both >> (selector >> 4 * j & 7) * 8 & 255) << 8 * j;
+  return out;
+}
+inline float __uint_as_float(unsigned bits) {
+  float out;
+  memcpy(&out, &bits, 4);
+  return out;
+}
+inline double __longlong_as_double(long long bits) {
+  double out;
+  memcpy(&out, &bits, 8);
+  return out;
+}
+inline float half_bits_to_float(unsigned bits) {
+  int exponent = bits >> 10 & 31, mantissa = bits & 1023;
+  float size = exponent == 31  ? (mantissa ? NAN : INFINITY)
+               : exponent == 0 ? ldexpf((float)mantissa, -24)
+                               : ldexpf((float)(1024 + mantissa), exponent - 25);
+  return bits & 0x8000 ? -size : size;
+}
 template <typename T> inline T min(T a, T b) { return b < a ? b : a; }
 template <typename T> inline T max(T a, T b) { return a < b ? b : a; }
+inline unsigned __vmaxu2(unsigned a, unsigned b) {
+  return max(a & 0xffff, b & 0xffff) | max(a >> 16, b >> 16) << 16;
+}
+inline unsigned __vminu2(unsigned a, unsigned b) {
+  return min(a & 0xffff, b & 0xffff) | min(a >> 16, b >> 16) << 16;
+}
 
 // Every argument of a kernel is eight bytes wide, so one signature calls them all.
 #define LAUNCHER(kernel)                                                                          \

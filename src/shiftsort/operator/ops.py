@@ -7,14 +7,52 @@ A permutation is linear and its transpose is its inverse, so the gradient of eac
 Arguments arrive here checked: see csp.py. What torch.func needs beside this is in transforms.py.
 """
 
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
-from . import eager
-from .layout import Packing, empty_like_layout, empty_packed
-from .plan import plan, say_once
+from . import columns, eager, rows, sorts
+from .layout import Packing, empty_like_layout, empty_packed, packing_of
+from .plan import Plan, packing_for, plan, plan_permute, say_once
+
+
+class _Family(Protocol):
+    """What each family of kernels offers."""
+
+    def forward(
+        self,
+        v_bnc: Tensor,
+        steps: Tensor,
+        lengths: Tensor | None,
+        group_size: int | None,
+        ascending: bool,
+        packing: Packing,
+    ) -> tuple[Tensor, Tensor]: ...
+
+    def permute(
+        self,
+        x_bnc: Tensor,
+        packed: Tensor,
+        steps: Tensor,
+        lengths: Tensor | None,
+        group_size: int | None,
+        inverse: bool,
+    ) -> Tensor: ...
+
+
+_FAMILIES: dict[str, _Family] = {"rows": rows, "columns": columns, "sorts": sorts, "eager": eager}
+
+
+def _family(chosen: Plan) -> _Family:
+    if chosen.reason is not None:
+        say_once(chosen.reason)
+    return _FAMILIES[chosen.kernel]
+
+
+def _regular(x_bnc: Tensor) -> Tensor:
+    """Kernels want samples or channels to be neighbours in memory."""
+    return x_bnc if x_bnc.stride(1) == 1 or x_bnc.stride(2) == 1 else x_bnc.contiguous()
 
 
 @torch.library.custom_op("shiftsort::csp", mutates_args=())
@@ -27,11 +65,10 @@ def csp_op(
     keep: bool,
 ) -> tuple[Tensor, Tensor]:
     """Permute v. `keep` also returns the packed permutation, which the gradient needs."""
-    chosen = plan(v_bnc, group_size)
-    if chosen.reason is not None:
-        say_once(chosen.reason)
-    packing = chosen.packing if keep else Packing.NOTHING
-    return eager.forward(v_bnc, steps, lengths, group_size, ascending, packing)
+    v_bnc = _regular(v_bnc)
+    packing = packing_for(v_bnc, group_size) if keep else Packing.NOTHING
+    family = _family(plan(v_bnc, group_size))
+    return family.forward(v_bnc, steps, lengths, group_size, ascending, packing)
 
 
 @csp_op.register_fake
@@ -43,7 +80,7 @@ def _(
     ascending: bool,
     keep: bool,
 ) -> tuple[Tensor, Tensor]:
-    packing = plan(v_bnc, group_size).packing if keep else Packing.NOTHING
+    packing = packing_for(v_bnc, group_size) if keep else Packing.NOTHING
     return empty_like_layout(v_bnc), empty_packed(packing, v_bnc)
 
 
@@ -57,7 +94,11 @@ def csp_permute_op(
     inverse: bool,
 ) -> Tensor:
     """Apply the permutation that `csp_op` kept, or its inverse."""
-    return eager.permute(x_bnc, packed, steps, lengths, group_size, inverse)
+    if group_size != 1 and packing_of(packed) is Packing.NOTHING:
+        raise RuntimeError("shiftsort: this permutation was not kept, so it has no gradient")
+    x_bnc = _regular(x_bnc)
+    family = _family(plan_permute(x_bnc, packed, group_size))
+    return family.permute(x_bnc, packed, steps, lengths, group_size, inverse)
 
 
 @csp_permute_op.register_fake
@@ -73,17 +114,13 @@ def _(
 
 
 def _csp_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-    _, steps, lengths, group_size, _, keep = inputs
+    _, steps, lengths, ctx.group_size, _, _ = inputs
     packed = output[1]
     ctx.mark_non_differentiable(packed)
     ctx.save_for_backward(packed, steps, lengths)
-    ctx.group_size = group_size
-    ctx.kept = keep or group_size == 1
 
 
 def _csp_backward(ctx: Any, grad_y: Tensor, _grad_packed: Any) -> tuple[Any, ...]:
-    if not ctx.kept:
-        raise RuntimeError("shiftsort::csp was called with keep=False, so it has no gradient")
     packed, steps, lengths = ctx.saved_tensors
     grad_v = csp_permute_op(grad_y, packed, steps, lengths, ctx.group_size, True)
     return grad_v, None, None, None, None, None

@@ -5,19 +5,11 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
-from .layout import Packing
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What runs, and how the permutation is kept for the gradient."""
-
-    kernel: str
-    packing: Packing
-    #: Why a device that has kernels got plain torch instead.
-    reason: str | None = None
+from . import nvrtc, sorts
+from .layout import Packing, is_channel_major, packing_of
 
 
 @dataclass(frozen=True)
@@ -32,25 +24,71 @@ class Kernel:
 
 def kernels() -> tuple[Kernel, ...]:
     """Every family there is, whether it runs here or not."""
-    return (Kernel("eager", "any device, every group size, in plain torch", lambda: None),)
+    return (
+        Kernel("rows", "CUDA: shift and pairs, channel-major", nvrtc.unavailable),
+        Kernel("columns", "CUDA: shift and pairs, token-major", nvrtc.unavailable),
+        Kernel("sorts", f"CUDA: groups of 3 to {sorts.LARGEST:,}", nvrtc.unavailable),
+        Kernel("eager", "any device, every group size, in plain torch", lambda: None),
+    )
 
 
-def plan(v_bnc: Tensor, group_size: int | None) -> Plan:
-    """The plan for a tensor, real or fake."""
-    return Plan("eager", _eager_packing(v_bnc.shape[1], group_size))
+@dataclass(frozen=True)
+class Plan:
+    """What runs, and why a device that has kernels got plain torch instead, if it did."""
+
+    kernel: str
+    reason: str | None = None
 
 
-def _eager_packing(samples: int, group_size: int | None) -> Packing:
-    # A group size that is given is not compared with the length: with dynamic shapes that would
-    # tie the program to one side of the comparison.
+def packing_for(v_bnc: Tensor, group_size: int | None) -> Packing:
+    """How the permutation of v is kept. Also asked for fake tensors, whose length may be a symbol:
+    a group size that is given is not compared with it, as that would tie a traced program to one
+    side of the comparison.
+    """
     if group_size == 1:
         return Packing.NOTHING
     if group_size == 2:
-        return Packing.FLAGS
-    largest = samples if group_size is None else group_size
+        on_kernels = v_bnc.device.type == "cuda" and nvrtc.unavailable() is None
+        return Packing.BITS if on_kernels else Packing.FLAGS
+    largest = v_bnc.shape[1] if group_size is None else group_size
     if largest <= 256:
         return Packing.BYTES
     return Packing.SHORTS if largest <= 65_536 else Packing.INTS
+
+
+def plan(v_bnc: Tensor, group_size: int | None) -> Plan:
+    """What sorts v."""
+    if v_bnc.device.type != "cuda":
+        return Plan("eager")
+    largest = v_bnc.shape[1] if group_size is None else min(group_size, v_bnc.shape[1])
+    return _plan(v_bnc.dtype, largest, group_size in (1, 2), is_channel_major(v_bnc))
+
+
+def plan_permute(x_bnc: Tensor, packed: Tensor, group_size: int | None) -> Plan:
+    """What applies a packed permutation to x."""
+    if x_bnc.device.type != "cuda" or packing_of(packed) in (Packing.FLAGS, Packing.INTS):
+        return Plan("eager")
+    largest = x_bnc.shape[1] if group_size is None else min(group_size, x_bnc.shape[1])
+    held = max(largest, sorts.RUN) * x_bnc.element_size()
+    if group_size not in (1, 2) and held > sorts.SHARED:
+        return Plan("eager")
+    return _plan(torch.float32, min(largest, 3), group_size in (1, 2), is_channel_major(x_bnc))
+
+
+@functools.lru_cache(maxsize=4096)
+def _plan(dtype: torch.dtype, largest: int, pairs: bool, channel_major: bool) -> Plan:
+    missing = nvrtc.unavailable()
+    if missing is not None:
+        return Plan("eager", missing)
+    if pairs:
+        return Plan("rows" if channel_major else "columns")
+    if dtype == torch.float64:
+        return Plan("eager", "groups of three and more have no float64 kernel")
+    if largest <= sorts.LARGEST:
+        return Plan("sorts")
+    if largest <= 65_536:
+        return Plan("eager")  # torch.sort over the whole device: the tool for few, long rows
+    return Plan("eager", f"a group of {largest:,} samples is above 65,536")
 
 
 @functools.cache

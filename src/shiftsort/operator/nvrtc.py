@@ -1,0 +1,200 @@
+"""CUDA C++ compiled at first use by NVRTC, which every CUDA build of torch brings.
+
+No compiler, no headers, nothing at install time. A compiled kernel is kept on disk, named by the
+hash of all that went into it, so that it is compiled once a machine and not once a process.
+"""
+
+import ctypes
+import functools
+import hashlib
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+#: What common.cuh calls the dtypes.
+KEYS = {torch.bfloat16: 0, torch.float16: 1, torch.float32: 2, torch.float64: 3}
+
+_MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+
+
+class CompileError(RuntimeError):
+    """NVRTC refused a kernel; the message holds its log."""
+
+
+@functools.cache
+def unavailable() -> str | None:
+    """Why CUDA C++ cannot run here, or None."""
+    if not torch.cuda.is_available():
+        return "no CUDA device"
+    if torch.version.hip is not None:
+        return "a ROCm build of torch has no NVRTC"
+    major, minor = torch.cuda.get_device_capability()
+    if major < 7:
+        return f"compute capability {major}.{minor} is below 7.0"
+    try:
+        _library()
+        _driver()
+    except OSError as error:
+        return str(error)
+    return None
+
+
+@functools.cache
+def _library() -> ctypes.CDLL:
+    """NVRTC itself: beside torch, in the nvidia wheels, or where the loader finds it."""
+    name = f"libnvrtc.so.{(torch.version.cuda or '13').split('.')[0]}"
+    folders = [Path(torch.__file__).parent / "lib"]
+    folders += [p for base in sys.path for p in Path(base or ".").glob("nvidia/*/lib")]
+    for candidate in [*(str(f / name) for f in folders if (f / name).exists()), name]:
+        try:
+            return ctypes.CDLL(candidate)
+        except OSError:
+            continue
+    raise OSError(f"{name} was not found beside torch, in the nvidia packages or by the loader")
+
+
+@functools.cache
+def _driver() -> ctypes.CDLL:
+    return ctypes.CDLL("libcuda.so.1")
+
+
+def _check_driver(code: int, what: str) -> None:
+    if code:
+        text = ctypes.c_char_p()
+        _driver().cuGetErrorString(code, ctypes.byref(text))
+        raise RuntimeError(f"CUDA: {what} failed: {(text.value or b'unknown error').decode()}")
+
+
+def cache_folder() -> Path:
+    """Where compiled kernels are kept; SHIFTSORT_CACHE names another place."""
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(os.environ.get("SHIFTSORT_CACHE") or Path(base) / "shiftsort") / "kernels"
+
+
+def compile_cubin(file: str, arch: str, defines: Sequence[str]) -> bytes:
+    """Machine code of one of this package's .cu files for an architecture such as "sm_90"."""
+    folder = resources.files(__package__) / "cuda"
+    source = (folder / "common.cuh").read_text() + (folder / file).read_text()
+    options = [
+        f"--gpu-architecture={arch}",
+        "--std=c++17",
+        "-lineinfo",
+        *(f"-D{define}" for define in defines),
+    ]
+    major, minor = ctypes.c_int(), ctypes.c_int()
+    _library().nvrtcVersion(ctypes.byref(major), ctypes.byref(minor))
+    identity = "\0".join([source, *options, f"{major.value}.{minor.value}"])
+    kept = cache_folder() / f"{hashlib.sha256(identity.encode()).hexdigest()[:32]}.cubin"
+    try:
+        return kept.read_bytes()
+    except OSError:
+        pass  # not there, or a folder that cannot be read: compile
+    cubin = _compile(source, file, options)
+    try:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        # Written aside and renamed: another process never reads half a kernel.
+        handle, aside = tempfile.mkstemp(dir=kept.parent)
+        with os.fdopen(handle, "wb") as out:
+            out.write(cubin)
+        os.replace(aside, kept)
+    except OSError:
+        pass  # a folder that cannot be written costs a compilation, not the run
+    return cubin
+
+
+def _compile(source: str, name: str, options: Sequence[str]) -> bytes:
+    nvrtc = _library()
+    program = ctypes.c_void_p()
+
+    def check(code: int) -> None:
+        if code:
+            nvrtc.nvrtcGetErrorString.restype = ctypes.c_char_p
+            raise CompileError(f"NVRTC, {name}: {nvrtc.nvrtcGetErrorString(code).decode()}")
+
+    check(
+        nvrtc.nvrtcCreateProgram(
+            ctypes.byref(program), source.encode(), name.encode(), 0, None, None
+        )
+    )
+    try:
+        encoded = (ctypes.c_char_p * len(options))(*(o.encode() for o in options))
+        code = nvrtc.nvrtcCompileProgram(program, len(options), encoded)
+        if code:
+            size = ctypes.c_size_t()
+            check(nvrtc.nvrtcGetProgramLogSize(program, ctypes.byref(size)))
+            log = ctypes.create_string_buffer(size.value)
+            check(nvrtc.nvrtcGetProgramLog(program, log))
+            raise CompileError(f"NVRTC, {name}, {' '.join(options)}:\n{log.value.decode()}")
+        size = ctypes.c_size_t()
+        check(nvrtc.nvrtcGetCUBINSize(program, ctypes.byref(size)))
+        cubin = ctypes.create_string_buffer(size.value)
+        check(nvrtc.nvrtcGetCUBIN(program, cubin))
+        return cubin.raw
+    finally:
+        nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
+
+
+class CudaKernel:
+    """One kernel of one .cu file on one device, ready to launch."""
+
+    def __init__(self, file: str, name: str, defines: tuple[str, ...], device: int) -> None:
+        self._device = device
+        major, minor = torch.cuda.get_device_capability(device)
+        cubin = compile_cubin(file, f"sm_{major}{minor}", defines)
+        with torch.cuda.device(device):
+            torch.cuda.current_stream()  # a context must be current before a module is loaded
+            module = ctypes.c_void_p()
+            _check_driver(_driver().cuModuleLoadData(ctypes.byref(module), cubin), "loading")
+            self._function = ctypes.c_void_p()
+            _check_driver(
+                _driver().cuModuleGetFunction(ctypes.byref(self._function), module, name.encode()),
+                f"finding {name}",
+            )
+        self._shared = 48 * 1024
+
+    def __call__(self, blocks: int, threads: int, shared: int, *args: Tensor | int | None) -> None:
+        """Launch on torch's current stream. A tensor passes as its address, None as null."""
+        if shared > self._shared:
+            _check_driver(
+                _driver().cuFuncSetAttribute(self._function, _MAX_DYNAMIC_SHARED, shared),
+                f"asking for {shared} bytes of shared memory",
+            )
+            self._shared = shared
+        # Every argument is eight bytes wide, here and in the kernels: pointers and long long.
+        values = [
+            ctypes.c_int64(a)
+            if isinstance(a, int)
+            else ctypes.c_int64(0 if a is None else a.data_ptr())
+            for a in args
+        ]
+        pointers = (ctypes.c_void_p * len(values))(
+            *(ctypes.cast(ctypes.byref(v), ctypes.c_void_p) for v in values)
+        )
+        stream: Any = torch.cuda.current_stream(self._device).cuda_stream
+        code = _driver().cuLaunchKernel(
+            self._function,
+            blocks,
+            1,
+            1,
+            threads,
+            1,
+            1,
+            shared,
+            ctypes.c_void_p(stream),
+            pointers,
+            None,
+        )
+        _check_driver(code, "launching")
+
+
+@functools.cache
+def kernel(file: str, name: str, defines: tuple[str, ...], device: int) -> CudaKernel:
+    """The kernel, compiled and loaded at the first call."""
+    return CudaKernel(file, name, defines, device)

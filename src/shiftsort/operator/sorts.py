@@ -1,0 +1,146 @@
+"""Groups of three and more on CUDA: cuda/groups.cu up to 1,024 samples, cuda/radix.cu beyond.
+
+Channel 0 is ranked by a launch of its own, once; the other channels then read where its samples
+stand. Kernels take any strides, and read and write whole lines where samples are neighbours.
+"""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from . import nvrtc
+from .layout import Packing, empty_like_layout, empty_packed, packing_of
+
+#: The largest group that one block sorts in its shared memory.
+LARGEST = 16_384
+#: What permute.cu may hold of one channel, in bytes, and the samples it takes at least.
+SHARED = 200 * 1024
+RUN = 2048
+_WARPS = 4  # of a block of groups.cu
+_ITEMS = 16  # samples a thread of radix.cu
+
+
+def _in_registers(dtype: torch.dtype) -> int:
+    """The largest group that groups.cu takes: what one warp holds in registers."""
+    return 512 if dtype == torch.float32 else 1024
+
+
+def forward(
+    v_bnc: Tensor,
+    steps: Tensor,
+    lengths: Tensor | None,
+    group_size: int | None,
+    ascending: bool,
+    packing: Packing,
+) -> tuple[Tensor, Tensor]:
+    """y and, for each sample, where in its group it comes from."""
+    y_bnc, packed = empty_like_layout(v_bnc), empty_packed(packing, v_bnc)
+    batch, samples, _ = v_bnc.shape
+    if v_bnc.numel() == 0:
+        return y_bnc, packed
+    size = samples if group_size is None else min(group_size, samples)
+    launch = _launch_groups if size <= _in_registers(v_bnc.dtype) else _launch_radix
+    ranks = None
+    if not ascending:
+        ranks = v_bnc.new_empty((batch, samples), dtype=_place_dtype(size))
+        launch(["RANKS", "KEEP=1", "REFERENCE=0"], v_bnc[:, :, :1], steps, lengths, size, None,
+               v_bnc[:, :, :1], ranks)  # fmt: skip
+    keep = packing is not Packing.NOTHING
+    launch([f"KEEP={int(keep)}", f"REFERENCE={int(not ascending)}"], v_bnc, steps, lengths, size,
+           ranks, y_bnc, packed)  # fmt: skip
+    return y_bnc, packed
+
+
+def _place_dtype(size: int) -> torch.dtype:
+    return torch.uint8 if size <= 256 else torch.uint16
+
+
+def _launch_groups(
+    defines: list[str],
+    v_bnc: Tensor,
+    steps: Tensor,
+    lengths: Tensor | None,
+    size: int,
+    ranks: Tensor | None,
+    y_bnc: Tensor,
+    packed: Tensor,
+) -> None:
+    batch, samples, channels = v_bnc.shape
+    lane = 16 if v_bnc.dtype == torch.float32 else 32
+    # A group that fits into a lane has a network of its own size; larger ones are padded.
+    padded = max(3, size) if size <= lane else 1 << (size - 1).bit_length()
+    span = (32 * (lane // padded) if size <= lane else 32 * lane // padded) * padded
+    runs = -(-samples // (span // padded * min(size, padded)))
+    defines = [f"P={padded}", *defines]
+    threads = 32 * _WARPS
+    _kernel("groups.cu", "sort_groups", defines, v_bnc, y_bnc)(
+        -(-batch * channels * runs // _WARPS), threads, 0,
+        v_bnc, *v_bnc.stride(), steps, lengths, ranks, y_bnc, *y_bnc.stride(), packed,
+        batch * channels, samples, channels, size, (1 << 32) // size + 1, runs,
+    )  # fmt: skip
+
+
+def _launch_radix(
+    defines: list[str],
+    v_bnc: Tensor,
+    steps: Tensor,
+    lengths: Tensor | None,
+    size: int,
+    ranks: Tensor | None,
+    y_bnc: Tensor,
+    packed: Tensor,
+) -> None:
+    batch, samples, channels = v_bnc.shape
+    groups = -(-samples // size)
+    warps = -(-size // (32 * _ITEMS))
+    threads = 32 * warps
+    bound = next(t for t in (128, 256, 512, 1024) if threads <= t)
+    item = 6 if v_bnc.dtype == torch.float32 else 4
+    shared = threads * _ITEMS * item + (warps + 1) * 256 * 2
+    _kernel("radix.cu", "radix_sort", [f"THREADS={bound}", *defines], v_bnc, y_bnc)(
+        batch * channels * groups, threads, shared,
+        v_bnc, *v_bnc.stride(), steps, lengths, ranks, y_bnc, *y_bnc.stride(), packed,
+        samples, channels, groups, size,
+    )  # fmt: skip
+
+
+def _kernel(
+    file: str, name: str, defines: list[str], v_bnc: Tensor, y_bnc: Tensor
+) -> Callable[..., None]:
+    strided = v_bnc.stride(1) != 1 or y_bnc.stride(1) != 1
+    keyed = (f"KEY={nvrtc.KEYS[v_bnc.dtype]}", f"STRIDED={int(strided)}", *defines)
+    return nvrtc.kernel(file, name, keyed, v_bnc.device.index)
+
+
+def permute(
+    x_bnc: Tensor,
+    packed: Tensor,
+    steps: Tensor,
+    lengths: Tensor | None,
+    group_size: int | None,
+    inverse: bool,
+) -> Tensor:
+    """Apply the kept sources, or undo them: cuda/permute.cu."""
+    y_bnc = empty_like_layout(x_bnc)
+    batch, samples, channels = x_bnc.shape
+    if x_bnc.numel() == 0:
+        return y_bnc
+    size = samples if group_size is None else min(group_size, samples)
+    run = size * max(1, RUN // size)
+    runs = -(-samples // run)
+    place = 1 if packing_of(packed) is Packing.BYTES else 2
+    strided = x_bnc.stride(1) != 1 or y_bnc.stride(1) != 1
+    defines = (
+        f"BYTES={x_bnc.element_size()}",
+        f"PLACE={place}",
+        f"INVERSE={int(inverse)}",
+        f"STRIDED={int(strided)}",
+    )
+    threads = min(1024, 32 * -(-min(run, samples) // (32 * 8)))
+    nvrtc.kernel("permute.cu", "permute", defines, x_bnc.device.index)(
+        batch * channels * runs, threads, min(run, samples) * x_bnc.element_size(),
+        x_bnc, *x_bnc.stride(), packed, steps, lengths, y_bnc, *y_bnc.stride(),
+        samples, channels, runs, run, size, (1 << 32) // size + 1 if run > size else 0,
+    )  # fmt: skip
+    return y_bnc
