@@ -6,7 +6,7 @@ import typer
 
 import shiftsort
 
-from . import bench, data, doctor
+from . import bench, data, demo, doctor
 
 app = typer.Typer(
     name="shiftsort",
@@ -35,5 +35,6 @@ def _root(
 
 
 app.command("doctor")(doctor.doctor)
+app.command("demo")(demo.demo)
 app.add_typer(bench.app, name="bench")
 app.add_typer(data.app, name="data")

@@ -1,0 +1,1 @@
+"""Looking at the operator and at models: pictures and measurements that explain."""
