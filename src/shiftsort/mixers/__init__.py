@@ -61,21 +61,25 @@ def about(name: str) -> About:
 
 
 def build(
-    name: str, *, dim: int, samples: int, layer: int = 0, depth: int = 1, **options: Any
+    name: str, *, dim: int, samples: int | None, layer: int = 0, depth: int = 1, **options: Any
 ) -> Mixer:
     """A mixer by name.
 
     Args:
         name: one of `names()`.
         dim: width of what comes in and goes out.
-        samples: the longest sequence that will come. Shorter ones may always come.
+        samples: the longest sequence that will come. Shorter ones may always come. None for "any",
+            where the mixer is not made to a length.
         layer, depth: which layer of how many this is.
         options: what this mixer takes beyond that. Every one takes heads, channels, dropout, bias
             and out_bias.
     """
+    kind = _class(name)
+    if samples is None and kind.made_to_length:
+        raise ValueError(f"mixer {name!r} is made to a length: samples must be given, got None")
     for what, value, least in (
         ("dim", dim, 1),
-        ("samples", samples, 1),
+        ("samples", 1 if samples is None else samples, 1),
         ("depth", depth, 1),
         ("layer", layer, 0),
     ):
@@ -89,7 +93,7 @@ def build(
             raise TypeError(
                 f"mixer {name!r} takes no option {option!r}; it takes: {', '.join(taken)}"
             )
-    return _class(name)(dim, samples=samples, layer=layer, depth=depth, **options)
+    return kind(dim, samples=samples, layer=layer, depth=depth, **options)
 
 
 def options_of(name: str) -> tuple[str, ...]:

@@ -36,6 +36,7 @@ class BigBird(HeadMixer):
         row="LRA: BigBird",
         left_out="extra global tokens (ETC); the causal form",
     )
+    made_to_length = True
 
     preference_hkk: Tensor
 

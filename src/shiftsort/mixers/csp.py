@@ -12,7 +12,7 @@ class CSPMixer(Mixer):
     Args:
         dim, layer, depth: as in every mixer.
         samples: the longest sequence that will come; the shifts are made for it, and taken modulo
-            each sequence's own length.
+            each sequence's own length. None makes them for each input, padding included.
         heads: used by `shift="heads"` alone.
         channels: width of the values (default `dim`); 2 * dim costs what queries and keys would.
         dropout: unused, a permutation has no weights to drop.
@@ -30,7 +30,7 @@ class CSPMixer(Mixer):
         self,
         dim: int,
         *,
-        samples: int,
+        samples: int | None,
         layer: int = 0,
         depth: int = 1,
         heads: int = 8,

@@ -23,6 +23,7 @@ class Linformer(HeadMixer):
         row="LRA: Linformer",
         left_out="an E for each head, an E for all layers",
     )
+    made_to_length = True
 
     def __init__(self, dim: int, *, rank: int = 16, share: bool = True, **options: Any) -> None:
         super().__init__(dim, **options)

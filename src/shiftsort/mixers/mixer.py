@@ -34,6 +34,8 @@ class Mixer(nn.Module):
     about: ClassVar[About]
     #: Options of an ancestor that this mixer settles itself.
     withheld: ClassVar[tuple[str, ...]] = ()
+    #: Whether it must know the longest sequence when it is built.
+    made_to_length: ClassVar[bool] = False
 
     def forward(self, x_bnc: Tensor, lengths_b: Tensor | None = None) -> Tensor:
         """Mix."""
@@ -53,7 +55,7 @@ class HeadMixer(Mixer):
 
     Args:
         dim: width of x and y.
-        samples: the longest sequence that will come.
+        samples: the longest sequence that will come; None is any.
         layer, depth: which layer of how many this is.
         heads: heads of attention.
         channels: width of queries, keys and values, all heads together (default `dim`).
@@ -69,7 +71,7 @@ class HeadMixer(Mixer):
         self,
         dim: int,
         *,
-        samples: int,
+        samples: int | None,
         layer: int = 0,
         depth: int = 1,
         heads: int = 8,

@@ -34,6 +34,7 @@ class Reformer(HeadMixer):
         row="LRA: Reformer",
         left_out="the causal form; reversible layers (a matter of the model, not of the mixer)",
     )
+    made_to_length = True
     parts = 2
 
     def __init__(

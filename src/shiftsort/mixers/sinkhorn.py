@@ -29,6 +29,7 @@ class Sinkhorn(HeadMixer):
         row="LRA: SinkhornTrans",
         left_out="the causal form; SortCut; the mixture with full attention",
     )
+    made_to_length = True
 
     def __init__(
         self,

@@ -38,6 +38,7 @@ class Sparse(HeadMixer):
         row="LRA: SparseTrans",
         left_out="the causal form (keys may come after the query); the two sets in separate heads",
     )
+    made_to_length = True
 
     def __init__(
         self,

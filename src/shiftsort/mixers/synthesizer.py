@@ -25,6 +25,7 @@ class Synthesizer(HeadMixer):
         row="LRA: Synthesizer",
         left_out="the factorised dense map, fixed random maps, mixtures of several",
     )
+    made_to_length = True
     parts = 1
 
     def __init__(
