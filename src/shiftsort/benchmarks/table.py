@@ -51,6 +51,22 @@ def print_operator(rows: list[Row], device: str, console: Console) -> None:
     _print_notes(rows, console)
 
 
+def print_data(rows: list[Row], device: str, console: Console) -> None:
+    """Samples a second."""
+    table = _table(f"data on {device}")
+    _columns(table, "what")
+    _columns(table, "workers", "samples / s", "/ s and worker", justify="right")
+    for row in rows:
+        each = row["samples_per_s_and_worker"]
+        table.add_row(
+            row["candidate"],
+            "" if row["workers"] is None else str(row["workers"]),
+            f"{row['samples_per_s']:,.0f}",
+            "" if each is None else f"{each:,.0f}",
+        )
+    console.print(table)
+
+
 def print_layer(rows: list[Row], device: str, console: Console) -> None:
     """One table for each shape; the fastest attention layer is the measure."""
     for shape, some in _by_shape(rows):

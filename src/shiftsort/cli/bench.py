@@ -1,4 +1,4 @@
-"""`shiftsort bench`: speed and memory, side by side with what people would use instead."""
+"""Speed and memory, side by side with what people would use instead."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -114,6 +114,23 @@ def layer(
     record.compare_with_fastest(rows, layers.PROJECTION, "of_projection")
     table.print_layer(rows, record.device_name(cases[0].device), table.console())
     _write("layer", rows, cases, quick, json, commit)
+
+
+@app.command()
+def data(
+    device: Device = None, quick: Quick = False, json: Json = None, commit: Commit = None
+) -> None:
+    """How fast the tasks' data is generated, served in batches, and augmented."""
+    from shiftsort.benchmarks import data as bench
+    from shiftsort.benchmarks import record, table
+
+    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    with Console(stderr=True).status("starting") as status:
+        rows = list(bench.measure(device, 0.1 if quick else 2.0, quick, status.update))
+    table.print_data(rows, record.device_name(device), table.console())
+    if json is not None:
+        settings = {"device": device, "quick": quick}
+        record.write(json, record.document("data", rows, settings, commit))
 
 
 def _cases(

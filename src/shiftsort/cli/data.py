@@ -1,5 +1,6 @@
 """`shiftsort data`: make, check and look at the tasks' data."""
 
+import colorsys
 import contextlib
 import dataclasses
 import typing
@@ -137,19 +138,27 @@ def _write_png(path: Path, facts: tasks.Facts, samples: list[tasks.Batch]) -> No
     pixels = torch.stack([sample.inputs.reshape(facts.image) for sample in samples])
     if pixels.is_floating_point():
         pixels = pixels * 255
+    labels = np.array([int(sample.labels) for sample in samples])
     columns = int(np.ceil(np.sqrt(len(pixels))))
-    Image.fromarray(montage(pixels.to(torch.uint8).numpy(), columns)).save(path)
-    print(f"wrote {path}, {columns} in a row, in this order:")
+    frames = _colors(labels / facts.classes)
+    Image.fromarray(_montage(pixels.to(torch.uint8).numpy(), frames, columns)).save(path)
+    print(f"wrote {path}: {columns} in a row, framed by label, in this order")
 
 
-def montage(images_bchw: np.ndarray, columns: int, smallest: int = 96) -> np.ndarray:
-    """Images side by side with gray lines between, small ones enlarged; (height, width, 3)."""
-    b, c, h, w = images_bchw.shape
-    scale = max(1, smallest // h)
-    large = images_bchw.repeat(scale, axis=2).repeat(scale, axis=3)
-    large = np.pad(large, ((0, -b % columns), (0, 0), (1, 1), (1, 1)), constant_values=96)
-    tiles = large.reshape(-1, columns, c, h * scale + 2, w * scale + 2).transpose(0, 3, 1, 4, 2)
-    return np.repeat(tiles.reshape(tiles.shape[0] * tiles.shape[1], -1, c), 3 // c, axis=2)
+def _montage(images_bchw: np.ndarray, frames_bc: np.ndarray, columns: int) -> np.ndarray:
+    """Images side by side in colored frames, small ones enlarged: (height, width, 3)."""
+    b, _, h, w = images_bchw.shape
+    scale = max(1, 96 // h)
+    height, width = h * scale + 4, w * scale + 4
+    tiles = np.zeros((-(-b // columns) * columns, 3, height, width), np.uint8)
+    tiles[:b] = frames_bc[:, :, None, None]
+    tiles[:b, :, 2:-2, 2:-2] = images_bchw.repeat(scale, axis=2).repeat(scale, axis=3)
+    rows = tiles.reshape(-1, columns, 3, height, width).transpose(0, 3, 1, 4, 2)
+    return rows.reshape(-1, columns * width, 3)
+
+
+def _colors(hues: np.ndarray) -> np.ndarray:
+    return np.array([[255 * part for part in colorsys.hsv_to_rgb(hue, 0.8, 0.8)] for hue in hues])
 
 
 def _parse(name: str, words: list[str] | None) -> dict[str, Any]:

@@ -70,7 +70,7 @@ def draw_many(
                     break
                 mask[:] = saved
         for tip in range(2):
-            _paste(canvas, tables.marker, tips[row, tip, 0], tips[row, tip, 1], 1.0)
+            _paste_marker(canvas, tables, tips[row, tip, 0], tips[row, tip, 1])
         # The published images were saved stretched to the full range.
         images[row] = (canvas * (255.0 / canvas.max()) + 0.5).astype(np.uint8)
     return pairs
@@ -286,6 +286,15 @@ def _cover(mask, tables, paddle):
 @compiled
 def _paste_light(canvas, tables, paddle, contrast):
     _paste(canvas, tables.paddles[paddle[0]], paddle[1], paddle[2], contrast)
+
+
+@compiled
+def _paste_marker(canvas, tables, y, x):
+    half = tables.markers.shape[0] // 2
+    last = canvas.shape[0] - 1
+    near_y = y if y < half else max(half, 2 * half - (last - y))
+    near_x = x if x < half else max(half, 2 * half - (last - x))
+    _paste(canvas, tables.markers[near_y, near_x], y, x, 1.0)
 
 
 @compiled

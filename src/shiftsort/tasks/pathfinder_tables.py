@@ -51,7 +51,7 @@ class Tables(NamedTuple):
     #: (stencils, side, side), values 0 to 255; a stencil is pasted centred on a paddle's start.
     paddles: np.ndarray
     masks: np.ndarray
-    marker: np.ndarray
+    markers: np.ndarray
     #: For each degree: which stencil, and the moves from the tail to the head and on to the pivot.
     seed_stencil: np.ndarray
     seed_head: np.ndarray
@@ -112,7 +112,7 @@ def tables(geometry: Geometry, margin: int) -> Tables:
         disc=np.argwhere(_disc(margin)) - margin,
         paddles=np.stack(stencils.paddles),
         masks=np.stack(stencils.masks),
-        marker=_marker(geometry.marker_radius),
+        markers=_markers(geometry.marker_radius),
     )
 
 
@@ -216,13 +216,25 @@ def _dilate(image: np.ndarray, disc: np.ndarray) -> np.ndarray:
     return np.max([padded[y : y + h, x : x + w] for y, x in np.argwhere(disc)], axis=0)
 
 
-def _marker(radius: float) -> np.ndarray:
+def _markers(radius: float) -> np.ndarray:
+    """A disc for each nearness to the edges, where the blur sees less: (2h+1, 2h+1, side, side).
+
+    0 to h - 1 is that far from the upper or left edge, h is well inside, h + 1 to 2h is 2h minus
+    the distance from the lower or right edge.
+    """
     half = math.ceil(radius) + 3
-    y, x = np.ogrid[
-        -half * _ANTIALIAS : (half + 1) * _ANTIALIAS, -half * _ANTIALIAS : (half + 1) * _ANTIALIAS
-    ]
-    disc = (x**2 + y**2 <= (radius * _ANTIALIAS) ** 2).astype(np.uint8) * 255
-    return _shrink(disc, 2 * half + 1)
+    size = 4 * half + 1
+    centres = np.arange(2 * half + 1)
+    centres[half:] += np.array([half, *[2 * half] * half])
+    y, x = np.ogrid[: size * _ANTIALIAS, : size * _ANTIALIAS]
+    markers = np.zeros((2 * half + 1,) * 4, np.uint8)
+    for row, column in np.ndindex(markers.shape[:2]):
+        at_y, at_x = centres[row], centres[column]
+        far = (y - at_y * _ANTIALIAS) ** 2 + (x - at_x * _ANTIALIAS) ** 2
+        disc = (far <= (radius * _ANTIALIAS) ** 2).astype(np.uint8) * 255
+        padded = np.pad(_shrink(disc, size), half)
+        markers[row, column] = padded[at_y : at_y + 2 * half + 1, at_x : at_x + 2 * half + 1]
+    return markers
 
 
 def _shrink(image: np.ndarray, side: int) -> np.ndarray:

@@ -22,6 +22,8 @@ CIFAR10_CLASSES = (
     *("airplane", "automobile", "bird", "cat", "deer"),
     *("dog", "frog", "horse", "ship", "truck"),
 )
+#: Images in each part, by the names of the published files.
+FASHION_MNIST_PARTS = {"train": 60_000, "t10k": 10_000}
 _FASHION_CLASSES = (
     *("t-shirt", "trouser", "pullover", "dress", "coat"),
     *("sandal", "shirt", "sneaker", "bag", "ankle boot"),
@@ -170,11 +172,12 @@ class FashionMnist(_Images):
         )
 
     def counts(self) -> dict[str, int]:
-        return {"train": 60_000 - self.validation, "validation": self.validation, "test": 10_000}
+        train, test = FASHION_MNIST_PARTS.values()
+        return {"train": train - self.validation, "validation": self.validation, "test": test}
 
     def files(self, source: Path) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         folder = source / "fashion-mnist-idx"
-        for part, count in (("train", 60_000), ("t10k", 10_000)):
+        for part, count in FASHION_MNIST_PARTS.items():
             images = read_idx(_idx_file(folder, f"{part}-images-idx3-ubyte"), (count, 28, 28))
             labels = read_idx(_idx_file(folder, f"{part}-labels-idx1-ubyte"), (count,))
             yield images[:, None], labels
