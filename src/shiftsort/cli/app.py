@@ -6,7 +6,7 @@ import typer
 
 import shiftsort
 
-from . import bench, data, demo, doctor
+from . import bench, data, demo, doctor, models
 
 app = typer.Typer(
     name="shiftsort",
@@ -35,6 +35,7 @@ def _root(
 
 
 app.command("doctor")(doctor.doctor)
+app.command("models")(models.models)
 app.command("demo")(demo.demo)
 app.add_typer(bench.app, name="bench")
 app.add_typer(data.app, name="data")

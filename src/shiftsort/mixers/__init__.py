@@ -60,6 +60,11 @@ def about(name: str) -> About:
     return _class(name).about
 
 
+def describe(name: str) -> str:
+    """What a mixer does and what its own options mean."""
+    return inspect.getdoc(_class(name)) or ""
+
+
 def build(
     name: str, *, dim: int, samples: int | None, layer: int = 0, depth: int = 1, **options: Any
 ) -> Mixer:
@@ -116,4 +121,4 @@ def _class(name: str) -> type[Mixer]:
     raise ValueError(f"no mixer is called {name!r}{hint} There are: {', '.join(_BY_NAME)}")
 
 
-__all__ = ["About", "Mixer", "about", "build", "names", "options_of", "valid_samples"]
+__all__ = ["About", "Mixer", "about", "build", "describe", "names", "options_of", "valid_samples"]

@@ -21,7 +21,7 @@ class Luna(HeadMixer):
     about = About(
         complexity="C N l, l packed samples",
         source="Ma et al. 2021, Luna: linear unified nested attention",
-        row="none (cited; the paper of MEGA compares with it)",
+        row="none: the paper cites it only",
         left_out="P handed on from layer to layer (each layer learns its own); the causal form",
     )
     parts = 2
