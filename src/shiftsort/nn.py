@@ -1,7 +1,6 @@
 """CSP as a module."""
 
 import math
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -104,11 +103,9 @@ class CSP(nn.Module):
     def _steps_for(self, x: Tensor) -> Tensor:
         samples = x.shape[-2] if self.samples is None else self.samples
         if torch.compiler.is_compiling():
-            from torch.fx.experimental.symbolic_shapes import has_static_value  # slow to import
-
-            if has_static_value(samples):
-                return _constant_steps(*self._schedule(samples), x.device)
-            return self._make_steps(samples).to(x.device)
+            # One small kernel, which layers of the same steps share. The buffer would tie the
+            # graph to its length.
+            return self._make_steps(samples, x.device)
         made, version, made_for = self._made
         if (
             made is None
@@ -117,22 +114,29 @@ class CSP(nn.Module):
             or made_for != samples
             or made.device != x.device
         ):
-            steps = _lasting_steps(*self._schedule(samples), x.device)
+            # They outlive the call: of no inference mode, and of no transform of torch.func. From
+            # the CPU, so that they are the same on every device.
+            with torch.inference_mode(False), torch._C._DisableFuncTorch():
+                steps = self._make_steps(samples, "cpu").to(x.device)
             if type(steps) is not Tensor:
                 return steps  # a fake one: not to be found here by the next real call
             self.steps = steps
             self._made = (steps, steps._version, samples)
         return self.steps
 
-    def _make_steps(self, samples: int) -> Tensor:
-        kind, samples, channels, layer, depth, heads = self._schedule(samples)
-        return shift_steps(kind, samples, channels, layer=layer, depth=depth, heads=heads)
-
-    def _schedule(self, samples: int) -> tuple[str, int, int, int, int, int]:
-        # An attribute that is read is one that torch.compile guards. Layers whose steps are the
-        # same then share a graph.
+    def _make_steps(self, samples: int, device: torch.device | str) -> Tensor:
+        # An attribute that is read is one that torch.compile guards: where it makes no difference
+        # it is not, and layers share a graph.
         layer, depth = (self.layer, self.depth) if self.shift == "exponential" else (0, 1)
-        return self.shift, samples, self.channels, layer, depth, self.heads
+        return shift_steps(
+            self.shift,
+            samples,
+            self.channels,
+            layer=layer,
+            depth=depth,
+            heads=self.heads,
+            device=device,
+        )
 
     def extra_repr(self) -> str:
         """What print() shows."""
@@ -141,27 +145,3 @@ class CSP(nn.Module):
             f"shift={self.shift!r}, order={self.order!r}, layer={self.layer}, depth={self.depth}, "
             f"bias={self.bias is not None}"
         )
-
-
-def _lasting_steps(
-    kind: str,
-    samples: int,
-    channels: int,
-    layer: int,
-    depth: int,
-    heads: int,
-    device: torch.device,
-) -> Tensor:
-    """Steps that may outlive the call: of no inference mode, and of no torch.func transform."""
-    with torch.inference_mode(False), torch._C._DisableFuncTorch():
-        steps = shift_steps(kind, samples, channels, layer=layer, depth=depth, heads=heads)
-        return steps.to(device)
-
-
-def _constant_steps(*schedule_and_device: Any) -> Tensor:
-    return _lasting_steps(*schedule_and_device)
-
-
-# Traced into the graph, steps would be made, and copied to the device, at each call. This is all
-# that torch.compiler.assume_constant_result does; calling it would import the whole compiler.
-_constant_steps._dynamo_marked_constant = True  # type: ignore[attr-defined]

@@ -7,9 +7,16 @@ KINDS = ("linear", "exponential", "heads", "none")
 
 
 def shift_steps(
-    kind: str, samples: int, channels: int, *, layer: int = 0, depth: int = 1, heads: int = 8
+    kind: str,
+    samples: int,
+    channels: int,
+    *,
+    layer: int = 0,
+    depth: int = 1,
+    heads: int = 8,
+    device: torch.device | str | None = None,
 ) -> Tensor:
-    """The shift of each channel: `channels` integers in [0, samples), on the CPU.
+    """The shift of each channel: `channels` integers in [0, samples).
 
     `"linear"`       c * ceil(N / C) mod N. The paper's choice where N is about C.
     `"exponential"`  The paper's power law for N much greater than C, over all channels of all
@@ -38,16 +45,16 @@ def shift_steps(
     if layer >= depth:
         raise ValueError(f"layer must be below depth, got layer={layer} with depth={depth}")
 
-    c = torch.arange(channels)
+    c = torch.arange(channels, device=device)
     if samples == 0 or kind == "none":
-        return torch.zeros(channels, dtype=torch.int64)
+        return torch.zeros_like(c)
     if kind == "linear":
         return c * -(-samples // channels) % samples
     if kind == "heads":
         return (c * heads // channels) * heads % samples
-    g = (layer * channels + c).double()
+    g = (layer * channels + c).to("cpu" if c.is_mps else c.device, torch.float64)  # MPS has none
     # A tensor, since inductor of torch 2.11 fails on a power of a symbolic number.
-    base = torch.full((channels,), samples, dtype=torch.float64)
+    base = torch.full_like(g, samples)
     steps = torch.pow(base, g / max(depth * channels - 1, 1)).round().long() - 1
     steps[0] = 0
-    return steps
+    return steps.to(c.device)
