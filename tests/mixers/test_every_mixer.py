@@ -2,9 +2,8 @@
 
 import pytest
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.utils._python_dispatch import TorchDispatchMode
 
+from largest_tensor import largest_tensor_of_a_step
 from shiftsort import mixers
 
 DIM, SAMPLES, DEPTH = 16, 40, 3
@@ -128,7 +127,8 @@ def test_compiles_as_one_graph(name):
     torch.compiler.reset()  # graphs of other tests count against the limit of this one's
     mixer, x_bnc = build(name), inputs()
     compiled = torch.compile(mixer, fullgraph=True, backend="aot_eager")
-    for lengths in (None, LENGTHS):
+    for training, lengths in ((False, None), (True, LENGTHS)):
+        mixer.train(training)
         expected = run(mixer, x_bnc, lengths)
         got = run(compiled, x_bnc, lengths)
         torch.testing.assert_close(got, expected, rtol=1e-4, atol=1e-5)
@@ -152,34 +152,14 @@ def test_the_state_dict_holds_all_that_matters(name):
 def test_what_is_not_quadratic_builds_no_square_map(name):
     """The largest tensor of a training step at N = 16,384, padded batch, is below N x N / 8."""
     samples = 16_384
-    with FakeTensorMode():
+
+    def step():
         mixer = mixers.build(name, dim=DIM, samples=samples, heads=1)
-        largest = LargestTensor()
-        with largest:
-            x_bnc = torch.randn(1, samples, DIM, requires_grad=True)
-            mixer(x_bnc, torch.tensor([samples])).sum().backward()
+        x_bnc = torch.randn(1, samples, DIM, requires_grad=True)
+        return mixer, x_bnc, torch.tensor([samples])
+
+    largest = largest_tensor_of_a_step(step)
     assert samples * DIM <= largest.numel <= samples**2 // 8, largest
-
-
-class LargestTensor(TorchDispatchMode):
-    """Looks at every tensor that any operator, those of the gradient included, returns."""
-
-    def __init__(self):
-        super().__init__()
-        self.numel, self.where = 0, "nowhere"
-
-    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        outputs = function(*args, **(kwargs or {}))
-        for output in torch.utils._pytree.tree_leaves(outputs):
-            if isinstance(output, torch.Tensor):
-                # What is written, not what a view of it pretends to be.
-                numel = output.untyped_storage().nbytes() // output.element_size()
-                if numel > self.numel:
-                    self.numel, self.where = numel, f"{function} {tuple(output.shape)}"
-        return outputs
-
-    def __repr__(self):
-        return f"{self.numel:,} values, from {self.where}"
 
 
 @every_mixer

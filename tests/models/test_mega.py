@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 
+from largest_tensor import largest_tensor_of_a_step
 from shiftsort import shift_steps
 from shiftsort.models import Mega, count_parameters
 from shiftsort.models.mega import ATTENTIONS, NORMS, Attention, MovingAverage, Permutation
@@ -214,6 +215,18 @@ def test_an_empty_sequence_poisons_nobody():
         logits = mega(torch.randint(0, 9, (2, 20)), torch.tensor([20, 0]))
         logits[0].sum().backward()
         assert all(p.grad is None or torch.isfinite(p.grad).all() for p in mega.parameters())
+
+
+@pytest.mark.parametrize("how", [{"attention": "csp"}, {"attention": "laplace", "chunk": 1024}])
+def test_csp_and_chunks_build_no_square_map(how):
+    samples = 16_384
+
+    def step():
+        mega = Mega(**{**PIXELS, **how, "samples": samples, "truncation": 4096})
+        return mega, torch.zeros(2, samples)
+
+    largest = largest_tensor_of_a_step(step)
+    assert samples * 8 <= largest.numel <= samples**2 // 4, largest
 
 
 @pytest.mark.parametrize(
