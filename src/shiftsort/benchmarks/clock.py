@@ -49,7 +49,7 @@ def _warm_up(trial: Trial, device: str) -> float:
         if device != "cpu":
             torch.cuda.synchronize()
         seconds = time.perf_counter() - start
-        if number and seconds > 1:
+        if number and seconds > 0.2:
             break
     return seconds
 

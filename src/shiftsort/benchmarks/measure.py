@@ -31,7 +31,7 @@ class Effort:
 
     rounds: int = 2
     budget: float = 0.3
-    least: int = 5
+    least: int = 4
     most: int = 50
 
 
