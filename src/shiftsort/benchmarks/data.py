@@ -15,7 +15,7 @@ from .record import Row
 
 _BATCH = 256
 #: Images of each Pathfinder size that take a second or a few.
-_PATHFINDERS = {32: 5_000, 64: 500, 128: 500, 256: 2_000}
+_PATHFINDERS = {32: 10_000, 64: 500, 128: 500, 256: 2_000}
 
 
 def measure(
@@ -35,13 +35,14 @@ def measure(
 
 
 def _sets(workers: int, quick: bool) -> list[tasks.Task]:
-    share = 50 if quick else 1
+    if quick:
+        return [tasks.get("listops", train=1_000), tasks.get("pathfinder", samples=1_000)]
     return [
-        tasks.get("listops", train=96_000 // share),
-        tasks.get("mqar", train=20_000 // share),
-        tasks.get("retrieval-synthetic", train=5_000 // share, validation=500, test=500),
+        tasks.get("listops"),
+        tasks.get("mqar"),
+        tasks.get("retrieval-synthetic", train=20_000),
         *(
-            tasks.get("pathfinder", size=size, samples=max(count * workers // share, 500))
+            tasks.get("pathfinder", size=size, samples=count * workers)
             for size, count in _PATHFINDERS.items()
         ),
     ]

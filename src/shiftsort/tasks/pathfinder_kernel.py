@@ -8,14 +8,13 @@ as (stencil, y, x).
 import numpy as np
 
 from .compiled import below, compiled, uniform
-from .pathfinder_tables import NOWHERE
+from .pathfinder_tables import COLLIDING, NOWHERE
 
 _DEGREES = 360
 _PADDLE_TRIALS = 3
 _SNAKE_TRIALS = 5
-#: A pixel counts as free up to .3, masks collide from 1.8 of 2, new snakes need 1 % of free room.
+#: A pixel counts as free up to .3, and new snakes need 1 % of free room.
 _FREE = 76
-_COLLIDING = 459
 _CROWDED = 0.01
 #: Random places that are tried before all free places are listed.
 _GUESSES = 50
@@ -82,8 +81,6 @@ def _grow_targets(
 ):
     size = mask.shape[0]
     paddles = targets.shape[1]
-    mask[:] = 255
-    mask[border : size - border, border : size - border] = 0
     direction = np.empty(2, np.int64)
 
     degree = below(state, _DEGREES)
@@ -107,6 +104,8 @@ def _grow_targets(
     pivots[1, 0] = _seed_pivot(tables, degree, y, x)
     direction[1] = degree
 
+    mask[:] = 255
+    mask[border : size - border, border : size - border] = 0
     for paddle in range(1, paddles):
         for snake in range(2):
             turn = _extend(
@@ -260,27 +259,23 @@ def _window(place, half, size):
 
 @compiled
 def _fits(mask, tables, paddle):
-    stencil = tables.masks[paddle[0]]
-    half = stencil.shape[0] // 2
-    top, bottom, from_y = _window(paddle[1], half, mask.shape[0])
-    left, right, from_x = _window(paddle[2], half, mask.shape[0])
-    for y in range(top, bottom):
-        for x in range(left, right):
-            both = np.int64(mask[y, x]) + stencil[y - top + from_y, x - left + from_x]
-            if both >= _COLLIDING:
-                return False
+    size = mask.shape[0]
+    for pixel in range(tables.hard_counts[paddle[0]]):
+        step_y, step_x, value = tables.mask_pixels[paddle[0], pixel]
+        y, x = paddle[1] + step_y, paddle[2] + step_x
+        if 0 <= y < size and 0 <= x < size and mask[y, x] + value >= COLLIDING:
+            return False
     return True
 
 
 @compiled
 def _cover(mask, tables, paddle):
-    stencil = tables.masks[paddle[0]]
-    half = stencil.shape[0] // 2
-    top, bottom, from_y = _window(paddle[1], half, mask.shape[0])
-    left, right, from_x = _window(paddle[2], half, mask.shape[0])
-    for y in range(top, bottom):
-        for x in range(left, right):
-            mask[y, x] = max(mask[y, x], stencil[y - top + from_y, x - left + from_x])
+    size = mask.shape[0]
+    for pixel in range(tables.mask_counts[paddle[0]]):
+        step_y, step_x, value = tables.mask_pixels[paddle[0], pixel]
+        y, x = paddle[1] + step_y, paddle[2] + step_x
+        if 0 <= y < size and 0 <= x < size and mask[y, x] < value:
+            mask[y, x] = value
 
 
 @compiled

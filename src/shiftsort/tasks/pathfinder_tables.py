@@ -50,7 +50,11 @@ class Tables(NamedTuple):
 
     #: (stencils, side, side), values 0 to 255; a stencil is pasted centred on a paddle's start.
     paddles: np.ndarray
-    masks: np.ndarray
+    #: The masks' pixels as (y, x, value), the strongest first, how many there are in each, and how
+    #: many are strong enough to collide with anything.
+    mask_pixels: np.ndarray
+    mask_counts: np.ndarray
+    hard_counts: np.ndarray
     markers: np.ndarray
     #: For each degree: which stencil, and the moves from the tail to the head and on to the pivot.
     seed_stencil: np.ndarray
@@ -74,6 +78,8 @@ class Tables(NamedTuple):
     disc: np.ndarray
 
 
+#: Two masks, 255 at most each, collide where they add up to 1.8 of 2.
+COLLIDING = 459
 NOWHERE = np.iinfo(np.int16).max
 
 
@@ -97,6 +103,8 @@ def tables(geometry: Geometry, margin: int) -> Tables:
     turn_angles = np.arctan2(turn_head[:, 0], turn_head[:, 1])
     turned_back = np.where(turn_angles < 0, turn_angles + np.pi, turn_angles - np.pi)
     directions = np.concatenate([degrees, turn_angles])
+    turn_stencil = np.array([stencils.along(angle) for angle in turned_back])
+    pixels = [_strongest_first(mask) for mask in stencils.masks]
     return Tables(
         seed_stencil=seed_stencil,
         seed_head=_move(degrees, geometry.paddle_length),
@@ -107,11 +115,13 @@ def tables(geometry: Geometry, margin: int) -> Tables:
         first_counts=np.array([len(some) for some in places]),
         pivot_move=_move(directions, reach + margin),
         turn_head=turn_head,
-        turn_stencil=np.array([stencils.along(angle) for angle in turned_back]),
+        turn_stencil=turn_stencil,
         turn_weight=_weights(directions, turn_angles, geometry.continuity),
         disc=np.argwhere(_disc(margin)) - margin,
         paddles=np.stack(stencils.paddles),
-        masks=np.stack(stencils.masks),
+        mask_pixels=_padded(pixels),
+        mask_counts=np.array([len(some) for some in pixels]),
+        hard_counts=np.array([(some[:, 2] >= COLLIDING - 255).sum() for some in pixels]),
         markers=_markers(geometry.marker_radius),
     )
 
@@ -244,9 +254,16 @@ def _shrink(image: np.ndarray, side: int) -> np.ndarray:
     return np.array(small)
 
 
+def _strongest_first(mask: np.ndarray) -> np.ndarray:
+    y, x = np.nonzero(mask)
+    order = np.argsort(-mask[y, x].astype(int), kind="stable")
+    half = mask.shape[0] // 2
+    return np.stack([y - half, x - half, mask[y, x]], axis=-1)[order]
+
+
 def _padded(rows: list[np.ndarray]) -> np.ndarray:
     widest = max(len(row) for row in rows)
-    table = np.full((len(rows), widest, 2), NOWHERE, np.int64)
+    table = np.full((len(rows), widest, rows[0].shape[1]), NOWHERE, np.int64)
     for line, row in zip(table, rows, strict=True):
         line[: len(row)] = row
     return table

@@ -1,0 +1,154 @@
+"""What training asks of any task: facts, splits, batches, and augmentation on the device."""
+
+import numpy as np
+import pytest
+import torch
+
+from shiftsort import tasks
+from shiftsort.tasks.task import Split
+from shiftsort.tasks.vision import crop_and_flip
+
+
+@pytest.mark.parametrize("name", tasks.names())
+def test_every_task_tells_a_model_what_it_must_know(name):
+    facts = tasks.get(name).facts()
+    assert facts.classes >= 2
+    assert facts.towers in (1, 2)
+    assert (facts.kind == "tokens") == (facts.vocabulary is not None)
+    if facts.image is not None:
+        channels, height, width = facts.image
+        assert height * width == facts.length
+        assert len(facts.mean) == len(facts.std) == channels
+    assert len(facts.class_names) in (0, facts.classes)
+
+
+def test_unknown_names_and_settings_list_the_known_ones():
+    with pytest.raises(ValueError, match="task is 'listop', expected one of listops, text"):
+        tasks.get("listop")
+    with pytest.raises(
+        ValueError, match=r"listops has no setting 'size', expected one of \['seed'"
+    ):
+        tasks.get("listops", size=3)
+
+
+def test_a_set_that_is_not_there_names_the_command(tmp_path):
+    with pytest.raises(tasks.DataError) as failure:
+        tasks.load("pathfinder", tmp_path, seed=3)
+    assert f"shiftsort data make pathfinder --set seed=3 --data {tmp_path}" in str(failure.value)
+
+
+def test_the_data_folder_is_named_by_argument_variable_or_platform(tmp_path, monkeypatch):
+    monkeypatch.setenv("SHIFTSORT_DATA", str(tmp_path / "variable"))
+    assert tasks.data_folder("here").name == "here"
+    assert tasks.data_folder() == tmp_path / "variable"
+    monkeypatch.delenv("SHIFTSORT_DATA")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert tasks.data_folder().name == "shiftsort"
+
+
+def test_sets_with_other_settings_lie_apart():
+    assert tasks.get("listops").folder("d").name == "listops"
+    assert (
+        tasks.get("listops", seed=1, max_depth=5).folder("d").name == "listops,seed=1,max_depth=5"
+    )
+    assert tasks.get("text", max_length=1000).folder("d").name == "text"
+
+
+def test_a_set_of_an_older_version_is_refused(tmp_path, monkeypatch):
+    pytest.importorskip("sklearn")
+    task = tasks.get("digits")
+    task.make(tmp_path)
+    monkeypatch.setattr(type(task), "version", 2)
+    with pytest.raises(tasks.DataError, match=r"version 1 of digits.*expected version 2.*--force"):
+        task.open(tmp_path)
+    task.make(tmp_path, force=True)
+    assert task.open(tmp_path).manifest["version"] == 2
+
+
+@pytest.fixture
+def split():
+    tokens = torch.arange(600, dtype=torch.int16).view(100, 6)
+    return Split(tokens, torch.full((100,), 6, dtype=torch.int32), torch.arange(100).byte())
+
+
+@pytest.mark.parametrize("kind", [list, np.array, torch.tensor])
+def test_a_batch_holds_the_samples_of_an_index_in_its_order(split, kind):
+    inputs, lengths, labels = split.batch(kind([7, 3, 7]))
+    assert inputs[:, 0].tolist() == [42, 18, 42]
+    assert inputs.dtype == torch.int16
+    assert (labels.tolist(), lengths.tolist()) == ([7, 3, 7], [6, 6, 6])
+    assert labels.dtype == lengths.dtype == torch.int64
+
+
+def test_one_pass_meets_every_sample_once_in_an_order_that_the_seed_names(split):
+    def order(seed):
+        batches = split.batches(32, torch.Generator().manual_seed(seed))
+        return torch.cat([batch.labels for batch in batches]).tolist()
+
+    assert sorted(order(0)) == list(range(100))
+    assert order(0) == order(0) != order(1)
+    assert [len(batch.labels) for batch in split.batches(32, drop_last=True)] == [32, 32, 32]
+    assert [len(batch.labels) for batch in split.batches(32)] == [32, 32, 32, 4]
+    assert next(iter(split.batches(32))).labels.tolist() == list(range(32))
+
+
+def test_a_loader_of_torch_takes_a_split(split):
+    inputs, lengths, labels = next(iter(torch.utils.data.DataLoader(split, batch_size=10)))
+    assert inputs.dtype == torch.int64
+    assert inputs[:, 0].tolist() == list(range(0, 60, 6))
+    assert (labels.tolist(), lengths.tolist()) == (list(range(10)), [6] * 10)
+    for one, other in zip(split[4], split.__getitems__([4])[0], strict=True):
+        assert torch.equal(one, other)
+        assert one.dtype == other.dtype
+
+
+def one_by_one(image, dy, dx, mirrored, padding):
+    """The same crop, as it is usually written."""
+    padded = torch.nn.functional.pad(image, (padding,) * 4)
+    crop = padded[:, dy : dy + image.shape[1], dx : dx + image.shape[2]]
+    return crop.flip(2) if mirrored else crop
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.float32])
+def test_augmented_images_are_crops_of_the_padded_ones(dtype):
+    images = torch.randint(1, 256, (64, 3, 9, 7)).to(dtype)
+    cropped = crop_and_flip(images, torch.Generator().manual_seed(0), padding=2)
+    assert (cropped.shape, cropped.dtype) == (images.shape, dtype)
+    found = set()
+    for image, result in zip(images, cropped, strict=True):
+        ways = [
+            (dy, dx, mirrored)
+            for dy in range(5)
+            for dx in range(5)
+            for mirrored in (False, True)
+            if torch.equal(result, one_by_one(image, dy, dx, mirrored, 2))
+        ]
+        assert len(ways) == 1
+        found.add(ways[0])
+    assert {way[0] for way in found} == {way[1] for way in found} == set(range(5))
+    assert {way[2] for way in found} == {False, True}
+
+
+def test_augmentation_depends_on_the_generator_alone():
+    images = torch.randint(256, (16, 1, 8, 8))
+
+    def augmented(seed):
+        torch.rand(1)
+        return crop_and_flip(images, torch.Generator().manual_seed(seed))
+
+    assert torch.equal(augmented(0), augmented(0))
+    assert not torch.equal(augmented(0), augmented(1))
+
+
+def test_augmentation_without_shift_and_flip_changes_nothing():
+    images = torch.rand(4, 3, 8, 8)
+    same = crop_and_flip(images, torch.Generator(), padding=0, flip=False)
+    assert torch.equal(same, images)
+
+
+@pytest.mark.gpu
+def test_augmentation_on_the_device_with_a_generator_of_the_host_is_the_same():
+    images = torch.randint(256, (16, 3, 32, 32), dtype=torch.uint8)
+    here = crop_and_flip(images, torch.Generator().manual_seed(0))
+    there = crop_and_flip(images.cuda(), torch.Generator().manual_seed(0))
+    assert torch.equal(there.cpu(), here)
