@@ -53,6 +53,20 @@ def test_padding_changes_no_logit(pool, positions):
     torch.testing.assert_close(encoder(tokens[1:2, :7]), logits[1:2])
 
 
+def test_without_a_pool_every_sample_has_logits():
+    encoder = build(pool="none")
+    tokens, lengths = torch.randint(0, 9, (3, 20)), torch.tensor([20, 7, 1])
+    logits = encoder(tokens, lengths)
+    assert logits.shape == (3, 20, 4)
+    torch.testing.assert_close(encoder(tokens[1:2, :7]), logits[1:2, :7])
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int16, torch.int32])
+def test_tokens_and_lengths_may_be_any_integers(dtype):
+    encoder, tokens, lengths = build(), torch.randint(0, 9, (3, 20)), torch.tensor([20, 7, 1])
+    assert torch.equal(encoder(tokens.to(dtype), lengths.int()), encoder(tokens, lengths))
+
+
 def test_two_towers_share_their_weights_and_meet_in_the_head():
     encoder = build(towers=2)
     tokens, lengths = torch.randint(0, 9, (3, 2, 20)), torch.tensor([[20, 4], [9, 9], [1, 20]])
@@ -104,9 +118,10 @@ def test_saves_loads_and_compiles(tmp_path):
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"pool": "sum"}, "pool must be one of cls, mean, max, got 'sum'"),
+        ({"pool": "sum"}, "pool must be one of cls, mean, max, none, got 'sum'"),
         ({"positions": "rotary"}, "positions must be one of sinusoidal, learned, got 'rotary'"),
         ({"towers": 3}, "towers must be 1 or 2, got 3"),
+        ({"towers": 2, "pool": "none"}, "two towers meet as one vector each"),
     ],
 )
 def test_wrong_options_are_named(wrong, message):

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from .. import mixers
 from ..nn import CSP
 
-POOLS = ("cls", "mean", "max")
+POOLS = ("cls", "mean", "max", "none")
 POSITIONS = ("sinusoidal", "learned")
 _EPSILON = 1e-6  # Flax's, for layer norms
 
@@ -30,7 +30,8 @@ class Encoder(nn.Module):
         channels: width of queries, keys and values (default `dim`).
         mixer, mixer_options: which one, and what it takes (see `shiftsort.mixers`).
         positions: "sinusoidal" or "learned".
-        pool: "cls", "mean" or "max".
+        pool: "cls", "mean" or "max"; "none" gives each sample logits of its own, with one linear
+            layer as the head.
         towers: 1, or 2 for pairs of sequences read by the same encoder.
         dropout, attention_dropout: of the layers, and of attention maps.
     """
@@ -61,6 +62,8 @@ class Encoder(nn.Module):
             raise ValueError(f"positions must be one of {', '.join(POSITIONS)}, got {positions!r}")
         if towers not in (1, 2):
             raise ValueError(f"towers must be 1 or 2, got {towers}")
+        if towers == 2 and pool == "none":
+            raise ValueError("two towers meet as one vector each: pool cannot be 'none'")
         self.pool = pool
         self.towers = towers
         self.tokens = nn.Embedding(vocabulary, dim)
@@ -94,7 +97,10 @@ class Encoder(nn.Module):
             for layer in range(depth)
         )
         self.norm = nn.LayerNorm(dim, eps=_EPSILON)
-        self.head = _head(dim, mlp_dim, classes, towers)
+        if pool == "none":
+            self.head = nn.Sequential(nn.Linear(dim, classes))
+        else:
+            self.head = _head(dim, mlp_dim, classes, towers)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -112,9 +118,9 @@ class Encoder(nn.Module):
                 nn.init.zeros_(module.bias)
 
     def forward(self, tokens: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """Logits, (B, classes).
+        """Logits, (B, classes), or (B, N, classes) with `pool="none"`.
 
-        tokens: (B, N), with two towers (B, 2, N). lengths: (B,), with two towers (B, 2).
+        tokens: integers, (B, N), with two towers (B, 2, N). lengths: (B,), with two towers (B, 2).
         """
         expected = 1 + self.towers
         if tokens.dim() != expected or (self.towers == 2 and tokens.shape[1] != 2):
@@ -127,15 +133,16 @@ class Encoder(nn.Module):
         return self.head(self.encode(tokens.flatten(0, 1), flat).unflatten(0, (-1, 2)).flatten(1))
 
     def encode(self, tokens_bn: Tensor, lengths_b: Tensor | None = None) -> Tensor:
-        """Each sequence as one vector, (B, dim)."""
-        x_bnc = self.tokens(tokens_bn)
+        """Each sequence as one vector, (B, dim); without a pool each sample, (B, N, dim)."""
+        x_bnc = self.tokens(tokens_bn.long())
         if self.cls is not None:
             x_bnc = torch.cat((self.cls.expand(len(x_bnc), 1, -1), x_bnc), dim=1)
             lengths_b = None if lengths_b is None else lengths_b + 1
         x_bnc = self.dropout(x_bnc + self._positions_of(x_bnc))
         for layer in self.layers:
             x_bnc = layer(x_bnc, lengths_b)
-        return _pool(self.norm(x_bnc), lengths_b, self.pool)
+        x_bnc = self.norm(x_bnc)
+        return x_bnc if self.pool == "none" else _pool(x_bnc, lengths_b, self.pool)
 
     def _positions_of(self, x_bnc: Tensor) -> Tensor:
         samples, longest = x_bnc.shape[1], len(self.positions)

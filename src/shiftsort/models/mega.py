@@ -141,6 +141,8 @@ class Mega(nn.Module):
             mean, deviation = self.pixels
             tokens_bn = (tokens_bn / 255 - mean) / deviation
             lengths_b = None
+        else:
+            tokens_bn = tokens_bn.long()
         x_bnc = self.dropout(self.embedding(tokens_bn))
         valid_bn = None
         if lengths_b is not None:
