@@ -294,9 +294,10 @@ def test_inference_mode_leaves_nothing_behind(group_size: int | None, order: str
     assert torch.equal(v.grad, torch.ones_like(v))
 
 
-def test_steps_are_checked_again_when_they_change() -> None:
-    steps = torch.tensor([0, 1, 2])
-    v = torch.randn(5, 3)
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+def test_steps_are_checked_again_when_they_change(device: str) -> None:
+    steps = torch.tensor([0, 1, 2], device=device)
+    v = torch.randn(5, 3, device=device)
     csp(v, steps)
     steps[0] = 1
     with pytest.raises(ValueError, match="steps\\[0\\] must be 0"):
