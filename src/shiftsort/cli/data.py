@@ -191,8 +191,14 @@ def _one_line_errors() -> Iterator[None]:
     try:
         yield
     except (tasks.DataError, ValueError) as error:
-        Console(stderr=True, soft_wrap=True).print(f"shiftsort data: {escape(str(error))}")
-        raise typer.Exit(1) from None
+        reason = str(error)
+    except ModuleNotFoundError as missing:
+        extra = "vision" if missing.name == "torchvision" else "train"
+        reason = f"this needs {missing.name}; install it with: pip install 'shiftsort[{extra}]'"
+    else:
+        return
+    Console(stderr=True, soft_wrap=True).print(f"shiftsort data: {escape(reason)}", highlight=False)
+    raise typer.Exit(1)
 
 
 @contextlib.contextmanager
