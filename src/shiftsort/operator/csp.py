@@ -28,7 +28,7 @@ def csp(
         v: values, (..., N, C) with `dim=-2` or (..., C, N) with `dim=-1`; float64, float32,
             bfloat16 or float16, any strides.
         steps: C integers, taken modulo the length: sample n of channel c comes from n - steps[c].
-            See `shift_steps`.
+            See `shift_steps`. A list is copied to v's device at each call; a tensor is not.
         group_size: after the shift, samples [0, G), [G, 2G), ... are sorted, each group for itself;
             the last may be shorter. 1 only shifts. None is one group of all samples.
         order: "reference" leaves channel 0 as it is (its step must be 0) and arranges every other
