@@ -66,16 +66,16 @@ def test_text_can_be_cut_when_it_is_opened(imdb):
 def test_choosing_on_the_test_set_is_explicit_and_recorded(imdb):
     task = tasks.get("text", validation=10, stored_length=500, max_length=500)
     task.make(imdb)
-    as_published = task.open(imdb, validation="test")
-    assert as_published.validation == "test"
+    as_published = task.open(imdb, choose_on="test")
+    assert as_published.choose_on == "test"
     assert as_published.sizes == {"train": 39, "validation": 40, "test": 40}
     assert lines(as_published.split("validation")) == lines(as_published.split("test"))
-    everything = task.open(imdb, validation="none")
+    everything = task.open(imdb, choose_on="nothing")
     assert everything.sizes == {"train": 39, "test": 40}
     with pytest.raises(ValueError, match="split is 'validation', expected one of 'train', 'test'"):
         everything.split("validation")
-    with pytest.raises(ValueError, match=r"expected one of \('split', 'test', 'none'\)"):
-        task.open(imdb, validation="tset")
+    with pytest.raises(ValueError, match=r"expected one of \('validation', 'test', 'nothing'\)"):
+        task.open(imdb, choose_on="tset")
 
 
 def test_a_missing_review_is_one_line(imdb):
@@ -223,7 +223,7 @@ def test_imagenet_is_read_from_its_folders(tmp_path):
     task.make(tmp_path)
     data = task.open(tmp_path)
     assert data.sizes == {"train": 6, "validation": 20, "test": 4}
-    assert task.open(tmp_path, validation="none").sizes == {"train": 26, "test": 4}
+    assert task.open(tmp_path, choose_on="nothing").sizes == {"train": 26, "test": 4}
     held = data.split("validation")[19]
     assert (held.inputs.shape, held.labels) == ((3, 32, 32), 1)
     assert held.inputs[:, 16, 16] * 255 == pytest.approx(torch.tensor([120.0, 255.0, 0.0]), abs=4)

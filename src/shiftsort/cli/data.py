@@ -50,15 +50,12 @@ def list_tasks(data: DataOption = None) -> None:
 
     folder = tasks.data_folder(data)
     sets = Table("set", "splits", "size", title=f"in {folder}", title_justify="left")
-    for manifest in sorted(folder.glob("*/manifest.json")):
-        made = manifest.parent
-        size = sum(file.stat().st_size for file in made.iterdir())
-        counts = tasks.sizes_of(made)
-        sets.add_row(
-            made.name,
-            "  ".join(f"{split} {count}" for split, count in counts.items()),
-            f"{size / 1e6:.0f} MB",
-        )
+    with _one_line_errors():
+        for manifest in sorted(folder.glob("*/manifest.json")):
+            made = manifest.parent
+            counts = (f"{split} {count}" for split, count in tasks.sizes_of(made).items())
+            size = sum(file.stat().st_size for file in made.iterdir())
+            sets.add_row(made.name, "  ".join(counts), f"{size / 1e6:,.1f} MB")
     console.print(sets)
 
 

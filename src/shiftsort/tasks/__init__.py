@@ -17,18 +17,18 @@ from .mqar import Mqar
 from .pathfinder import Pathfinder, PathX
 from .retrieval import Retrieval, RetrievalSynthetic
 from .store import sizes_of
-from .task import Batch, Data, Facts, Split, Task, Validation, data_folder
+from .task import Batch, ChooseOn, Data, Facts, Split, Task, data_folder
 from .text import Text
 from .vision import Cifar10, Cifar100, Digits, FashionMnist
 
 __all__ = [
     "Batch",
+    "ChooseOn",
     "Data",
     "DataError",
     "Facts",
     "Split",
     "Task",
-    "Validation",
     "data_folder",
     "get",
     "kind",
@@ -72,8 +72,8 @@ def load(
     name: str,
     data: Path | str | None = None,
     *,
-    validation: Validation = "split",
+    choose_on: ChooseOn = "validation",
     **settings: Any,
 ) -> Data:
     """The samples of a task that was made before."""
-    return get(name, **settings).open(data, validation=validation)
+    return get(name, **settings).open(data, choose_on=choose_on)

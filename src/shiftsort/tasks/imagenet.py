@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import torch
 
 from .errors import DataError
-from .task import Batch, Data, Facts, Task, Validation, data_folder, shade
+from .task import Batch, ChooseOn, Data, Facts, Task, data_folder, shade
 
 _HELD_OUT = 10
 
@@ -79,7 +79,7 @@ class ImageNet(Task):
             progress(done + 1, 2)
         return {"splits": {part: [0, count] for part, count in sizes.items()}}
 
-    def open(self, data: Path | str | None = None, *, validation: Validation = "split") -> Data:
+    def open(self, data: Path | str | None = None, *, choose_on: ChooseOn = "validation") -> Data:
         """The folders as splits; pixels are floats in [0, 1]."""
         from torchvision.datasets import ImageFolder
 
@@ -88,16 +88,16 @@ class ImageNet(Task):
         augmented = ImageFolder(root / "train", transform(self.size, train=True, kind=self.augment))
         steady = ImageFolder(root / "train", transform(self.size, train=False))
         test = _Folder(ImageFolder(root / "val", transform(self.size, train=False)), None)
-        if validation == "split":
+        if choose_on == "validation":
             kept, held = _hold_out(augmented.targets)
             splits = {"train": _Folder(augmented, kept), "validation": _Folder(steady, held)}
         else:
             splits = {"train": _Folder(augmented, None)}
-            if validation == "test":
+            if choose_on == "test":
                 splits["validation"] = test
         names = tuple(augmented.classes)
         facts = dataclasses.replace(self.facts(), class_names=names)
-        return Data(facts, validation, manifest, {**splits, "test": test})
+        return Data(facts, choose_on, manifest, {**splits, "test": test})
 
     def describe(self, sample: Batch) -> str:
         return shade(

@@ -239,7 +239,7 @@ def check(
 
 def sizes_of(folder: Path) -> dict[str, int]:
     """The number of samples of each split of a set, from its manifest."""
-    splits = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))["splits"]
+    splits = _manifest(folder, "shiftsort data make")["splits"]
     return {name: stop - start for name, (start, stop) in splits.items()}
 
 

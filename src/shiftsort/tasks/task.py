@@ -18,9 +18,9 @@ from .chunks import default_workers
 from .errors import DataError
 
 #: Where choices are made: on a part split from train (the default), on the test set as some of
-#: the published protocols do, or nowhere, with every labelled sample in train.
-Validation = Literal["split", "test", "none"]
-_VALIDATIONS = get_args(Validation)
+#: the published protocols do, or on nothing, with every labelled sample in train.
+ChooseOn = Literal["validation", "test", "nothing"]
+_CHOICES = get_args(ChooseOn)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,7 +118,7 @@ class Data:
 
     facts: Facts
     #: Where choices are made; a result records it.
-    validation: Validation
+    choose_on: ChooseOn
     manifest: dict[str, Any]
     splits: dict[str, Split]
 
@@ -132,7 +132,7 @@ class Data:
         if name not in self.splits:
             raise ValueError(
                 f"split is {name!r}, expected one of {', '.join(map(repr, self.splits))} "
-                f"(opened with validation={self.validation!r})"
+                f"(opened with choose_on={self.choose_on!r})"
             )
         return self.splits[name]
 
@@ -220,19 +220,19 @@ class Task:
         self._accept(manifest, data)
         return manifest
 
-    def open(self, data: Path | str | None = None, *, validation: Validation = "split") -> Data:
+    def open(self, data: Path | str | None = None, *, choose_on: ChooseOn = "validation") -> Data:
         """Map the set from the disk."""
-        if validation not in _VALIDATIONS:
-            raise ValueError(f"validation is {validation!r}, expected one of {_VALIDATIONS}")
+        if choose_on not in _CHOICES:
+            raise ValueError(f"choose_on is {choose_on!r}, expected one of {_CHOICES}")
         stored = store.read(self.folder(data), self.command(data))
         self._accept(stored.manifest, data)
         arrays = {name: torch.from_numpy(array) for name, array in stored.arrays.items()}
-        ranges = _ranges(stored.manifest["splits"], validation)
+        ranges = _ranges(stored.manifest["splits"], choose_on)
         splits = {
             name: self.serve(Split(**{key: array[start:stop] for key, array in arrays.items()}))
             for name, (start, stop) in ranges.items()
         }
-        return Data(self.facts(), validation, stored.manifest, splits)
+        return Data(self.facts(), choose_on, stored.manifest, splits)
 
     def serve(self, split: Split) -> Split:
         """What becomes of a stored split on its way to the user."""
@@ -247,13 +247,13 @@ class Task:
             )
 
 
-def _ranges(splits: dict[str, list[int]], validation: Validation) -> dict[str, tuple[int, int]]:
+def _ranges(splits: dict[str, list[int]], choose_on: ChooseOn) -> dict[str, tuple[int, int]]:
     # The validation part lies right after train, so that both together are one range.
     train, part, test = (tuple(splits[name]) for name in ("train", "validation", "test"))
-    if validation == "split":
+    if choose_on == "validation":
         return {"train": train, "validation": part, "test": test}
     everything = (train[0], part[1])
-    if validation == "none":
+    if choose_on == "nothing":
         return {"train": everything, "test": test}
     return {"train": everything, "validation": test, "test": test}
 

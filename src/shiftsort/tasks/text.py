@@ -22,7 +22,7 @@ _BLOCK = 500
 class Text(Task):
     """IMDB reviews as bytes, cut to `max_length`, padded with 0.
 
-    The published protocol chooses on the test set (open with validation="test" to do the same);
+    The published protocol chooses on the test set (open with choose_on="test" to do the same);
     here a tenth of train is split off. Reviews that occur twice stay in one split: what is in
     test is not in train, and what validates is not in train.
     """
