@@ -1,4 +1,4 @@
-"""Vision: small images as arrays, ImageNet as a folder, and augmentation on the device.
+"""Vision: small images as arrays, and their augmentation on the device.
 
 Shape suffixes: b images, c channels, h height, w width.
 """
