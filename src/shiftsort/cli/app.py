@@ -6,7 +6,7 @@ import typer
 
 import shiftsort
 
-from . import bench, data, demo, doctor, models
+from . import bench, data, demo, doctor, models, results
 
 app = typer.Typer(
     name="shiftsort",
@@ -37,5 +37,6 @@ def _root(
 app.command("doctor")(doctor.doctor)
 app.command("models")(models.models)
 app.command("demo")(demo.demo)
+app.command("results")(results.results)
 app.add_typer(bench.app, name="bench")
 app.add_typer(data.app, name="data")

@@ -1,0 +1,86 @@
+"""`shiftsort results`: what was trained, beside what was published."""
+
+import difflib
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from shiftsort.reporting.summary import Experiment
+
+_FILE_WIDTH = 160
+
+
+def results(
+    table: Annotated[
+        str | None, typer.Argument(help="Only this table, as cifar10 or lra (default: all).")
+    ] = None,
+    folder: Annotated[
+        Path, typer.Option("--dir", metavar="DIR", help="The folder with the results' JSON files.")
+    ] = Path("results"),
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="Markdown, as it stands in the docs.")
+    ] = False,
+) -> None:
+    """The paper's numbers beside ours: accuracy in percent, over seeds mean and deviation."""
+    from shiftsort.reporting import runs, summary
+    from shiftsort.reporting import table as tables
+
+    with _one_line_errors("results"):
+        found = summary.experiments(runs.read_results(folder))
+        if not found:
+            raise runs.ReportError(f"{folder} has no result of a run; shiftsort train makes one")
+        together: dict[str, list[Experiment]] = {}
+        for experiment in found:
+            together.setdefault(experiment.first.table, []).append(experiment)
+        if table is not None:
+            _require_known(table, list(together))
+            together = {table: together[table]}
+    for name, some in together.items():
+        if markdown:
+            typer.echo(f"**{name}**\n\n{tables.markdown(some)}\n")
+        else:
+            # A file or a pipe has no width of its own; 80 columns would break every line.
+            Console(width=None if sys.stdout.isatty() else _FILE_WIDTH).print(_rich(name, some))
+
+
+def _rich(name: str, some: list["Experiment"]) -> Table:
+    from shiftsort.reporting import table as tables
+
+    drawn = Table(title=escape(name), title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1))
+    shown = tables.columns(some)
+    for column in shown:
+        drawn.add_column(column.heading, justify="right" if column.number else "left")
+    for experiment in some:
+        drawn.add_row(*(escape(column.cell(experiment)) for column in shown))
+    return drawn
+
+
+def _require_known(table: str, known: list[str]) -> None:
+    if table not in known:
+        near = difflib.get_close_matches(table, known, n=1)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise typer.BadParameter(
+            f"no results of a table {table!r}; {hint}There are: {', '.join(known)}",
+            param_hint="TABLE",
+        )
+
+
+@contextmanager
+def _one_line_errors(command: str) -> Iterator[None]:
+    from shiftsort.reporting.runs import ReportError
+
+    try:
+        yield
+    except ReportError as error:
+        message = f"shiftsort {command}: {escape(str(error))}"
+        Console(stderr=True, soft_wrap=True).print(message, highlight=False)
+        raise typer.Exit(1) from None
