@@ -21,7 +21,7 @@
 #define __restrict__
 #define DYNAMIC_SHARED(name) unsigned char* name = gpu::shared.data()
 
-struct uint4 { unsigned x, y, z, w; };
+struct alignas(16) uint4 { unsigned x, y, z, w; };
 inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
 struct Index { unsigned x; };
 static Index threadIdx, blockIdx, blockDim;
@@ -140,6 +140,7 @@ inline unsigned __ballot_sync(unsigned, bool set) {
   return out;
 }
 
+inline int __clz(int x) { return x ? __builtin_clz(x) : 32; }
 inline int __popc(unsigned x) { return __builtin_popcount(x); }
 inline unsigned __umulhi(unsigned a, unsigned b) { return (unsigned)((uint64_t)a * b >> 32); }
 inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned by) {

@@ -31,6 +31,8 @@ class HostKernel:
         subprocess.run(
             [
                 *(COMPILER, "-std=c++17", "-O1", "-fPIC", "-shared", "-w"),
+                # a misaligned access traps, as on a GPU
+                *("-fsanitize=alignment", "-fsanitize-undefined-trap-on-error"),
                 *(f"-I{Path(__file__).parent}", *(f"-D{d}" for d in defines)),
                 *("-o", str(library), str(source)),
             ],

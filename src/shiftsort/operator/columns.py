@@ -4,14 +4,17 @@ from torch import Tensor
 
 from . import nvrtc
 from .layout import Packing, empty_like_layout, empty_packed
+from .ranks import order_of_pairs
 
 _FORWARD, _APPLY, _UNDO = range(3)
 _THREADS = 256
-_STRIPS = 4
 _CHUNK = 16
-_TILE = 1024
-#: Shared memory for the rows of a strip: three blocks to a multiprocessor of 228 KiB.
-_ROOM = 68 * 1024
+_TILE = 512
+_STRIP_LOG = 6  # 64 bytes of channels
+#: Shared memory for the rows of a strip: four blocks to a multiprocessor of 228 KiB. Where shifts
+#: are far apart, which is where sequences are long, more rows for three blocks.
+_ROOM, _ROOM_LONG = 50 * 1024, 68 * 1024
+_LONG = 8192
 
 
 def forward(
@@ -26,7 +29,8 @@ def forward(
     y_bnc, packed = empty_like_layout(v_bnc), empty_packed(packing, v_bnc)
     defines = [f"KEY={nvrtc.KEYS[v_bnc.dtype]}", f"REFERENCE={int(not ascending)}"]
     defines += [f"KEEP={int(packing is Packing.BITS)}", f"PAIRS={int(group_size == 2)}"]
-    _launch(_FORWARD, defines, v_bnc, packed, steps, lengths, y_bnc)
+    order = None if ascending or group_size == 1 else order_of_pairs(v_bnc, lengths)
+    _launch(_FORWARD, defines, v_bnc, packed, steps, lengths, y_bnc, order)
     return y_bnc, packed
 
 
@@ -53,23 +57,25 @@ def _launch(
     steps: Tensor,
     lengths: Tensor | None,
     y_bnc: Tensor,
+    order: Tensor | None = None,
 ) -> None:
     batch, samples, channels = x_bnc.shape
     if x_bnc.numel() == 0:
         return
     size = x_bnc.element_size()
+    index = x_bnc.device.index
     starts = (x_bnc.data_ptr(), x_bnc.stride(0) * size, x_bnc.stride(1) * size)
     vector = all(start % 16 == 0 for start in starts)
-    defines = [f"MODE={mode}", f"VECTOR={int(vector)}", "STRIDED=1", *defines]
-    kernel = nvrtc.kernel("columns.cu", "columns", tuple(defines), x_bnc.device.index)
+    compiled = (f"MODE={mode}", f"VECTOR={int(vector)}", f"STRIP_LOG={_STRIP_LOG}", *defines)
     tile = min(_TILE, -(-samples // _CHUNK) * _CHUNK)
     tiles = -(-samples // tile)
-    width = 32 // size
-    across = -(-channels // (width * _STRIPS))
-    shared = _ROOM + tile // _CHUNK + width * (tile // _CHUNK + 4) + 8 * width
-    kernel(
-        batch * tiles * across, _THREADS, shared,
-        x_bnc, x_bnc.stride(0), x_bnc.stride(1), steps, lengths, packed,
+    width = (1 << _STRIP_LOG) // size
+    strips = -(-channels // width)
+    room = _ROOM if samples < _LONG else _ROOM_LONG
+    shared = room + 20 + 8 * width + width * (tile // _CHUNK + 4)
+    nvrtc.kernel("columns.cu", "columns", compiled, index)(
+        batch * tiles * strips, _THREADS, shared,
+        x_bnc, x_bnc.stride(0), x_bnc.stride(1), steps, lengths, order, packed,
         y_bnc, y_bnc.stride(0), y_bnc.stride(1),
-        samples, channels, tiles, across, tile, _ROOM,
+        samples, channels, tiles, strips, tile, room,
     )  # fmt: skip

@@ -13,7 +13,6 @@ import tempfile
 from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -168,29 +167,16 @@ class CudaKernel:
             )
             self._shared = shared
         # Every argument is eight bytes wide, here and in the kernels: pointers and long long.
-        values = [
-            ctypes.c_int64(a)
-            if isinstance(a, int)
-            else ctypes.c_int64(0 if a is None else a.data_ptr())
-            for a in args
-        ]
-        pointers = (ctypes.c_void_p * len(values))(
-            *(ctypes.cast(ctypes.byref(v), ctypes.c_void_p) for v in values)
+        values = (ctypes.c_int64 * len(args))(
+            *(a if isinstance(a, int) else 0 if a is None else a.data_ptr() for a in args)
         )
-        stream: Any = torch.cuda.current_stream(self._device).cuda_stream
-        code = _driver().cuLaunchKernel(
-            self._function,
-            blocks,
-            1,
-            1,
-            threads,
-            1,
-            1,
-            shared,
-            ctypes.c_void_p(stream),
-            pointers,
-            None,
-        )
+        first = ctypes.addressof(values)
+        pointers = (ctypes.c_void_p * len(args))(*range(first, first + 8 * len(args), 8))
+        with torch.cuda.device(self._device):
+            stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
+            code = _driver().cuLaunchKernel(
+                self._function, blocks, 1, 1, threads, 1, 1, shared, stream, pointers, None
+            )
         _check_driver(code, "launching")
 
 

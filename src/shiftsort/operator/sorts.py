@@ -11,6 +11,7 @@ from torch import Tensor
 
 from . import nvrtc
 from .layout import Packing, empty_like_layout, empty_packed, packing_of
+from .ranks import COUNTED, count_ranks
 
 #: The largest group that one block sorts in its shared memory.
 LARGEST = 16_384
@@ -43,9 +44,13 @@ def forward(
     launch = _launch_groups if size <= _in_registers(v_bnc.dtype) else _launch_radix
     ranks = None
     if not ascending:
-        ranks = v_bnc.new_empty((batch, samples), dtype=_place_dtype(size))
-        launch(["RANKS", "KEEP=1", "REFERENCE=0"], v_bnc[:, :, :1], steps, lengths, size, None,
-               v_bnc[:, :, :1], ranks)  # fmt: skip
+        if size <= COUNTED:
+            ranks = count_ranks(v_bnc, lengths, size)
+        else:
+            ranks = v_bnc.new_empty((batch, samples), dtype=_place_dtype(size))
+            first = v_bnc[:, :, :1]
+            launch(["RANKS", "KEEP=1", "REFERENCE=0"], first, steps, lengths, size, None, first,
+                   ranks)  # fmt: skip
     keep = packing is not Packing.NOTHING
     launch([f"KEEP={int(keep)}", f"REFERENCE={int(not ascending)}"], v_bnc, steps, lengths, size,
            ranks, y_bnc, packed)  # fmt: skip

@@ -9,7 +9,8 @@
 // rank.
 //
 // Zeros of both signs and NaN are the only values whose key does not tell their bits. A warp that
-// saw a NaN or a -0.0, or holds padding, takes the careful way; the others are spared the checks.
+// saw a NaN or a -0.0 takes the careful way; the others are spared the checks. Padding is +inf, which
+// its place puts behind every number.
 //
 // Bytes: v is read once, y and the sources are written once. Channel 0 is ranked once by a launch
 // of its own (RANKS).
@@ -142,6 +143,13 @@ extern "C" __global__ void __launch_bounds__(128) sort_groups(
       in[in_at(e)] = v[AT(from + e, v_n)];
     }
   } else {
+    uint4* mine = (uint4*)(in + lane * IN_PITCH);
+    const u32 padding = sizeof(Bits) == 4 ? INF : INF << 16 | INF;
+#pragma unroll
+    for (int j = 0; j < IN_PITCH * (int)sizeof(Bits) / 16; ++j) {
+      mine[j] = make_uint4(padding, padding, padding, padding);
+    }
+    __syncwarp();
 #pragma unroll 8
     for (int e = lane; e < size; e += 32) {
       int g = dense ? e / P : __umulhi(e, inverse);
@@ -164,7 +172,7 @@ extern "C" __global__ void __launch_bounds__(128) sort_groups(
       words[4 * j + 3] = four.w;
     }
   }
-  bool careful = !full;
+  bool careful = false;
 #if KEY == 2
 #pragma unroll
   for (int t = 0; t < ITEMS; ++t) careful |= (words[t] & ~SIGN) > INF || words[t] == SIGN;

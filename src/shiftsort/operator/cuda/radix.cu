@@ -38,17 +38,13 @@ __device__ __forceinline__ void narrow(u32& peers, u32 digit, u32 bit) {
 
 // Lanes whose digit is the same as this lane's: a ballot for each bit.
 __device__ __forceinline__ u32 peers_of(u32 digit) {
-#if MATCH
-  return __match_any_sync(0xffffffffu, digit);
-#else
   u32 peers = 0xffffffffu;
 #pragma unroll
   for (int bit = 0; bit < 8; ++bit) narrow(peers, digit, 1u << bit);
   return peers;
-#endif
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, 1024 / THREADS) radix_sort(
+extern "C" __global__ void __launch_bounds__(THREADS, (KEY == 2 && THREADS < 1024 ? 512 : 1024) / THREADS) radix_sort(
     const Bits* __restrict__ v, i64 v_b, i64 v_n, i64 v_c,
     const i64* __restrict__ steps, const i64* __restrict__ lengths,
     const u16* __restrict__ rank0,

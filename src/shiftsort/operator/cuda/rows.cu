@@ -1,36 +1,54 @@
-// Shift only, and pairs, where the samples of a channel are neighbours in memory.
+// Shift only, and pairs, where the samples of a channel are neighbours in memory and the rows of the
+// output begin at multiples of 16 bytes. (For others, see ragged.cu.)
 //
 // MODE 0 sorts, 1 applies kept bits, 2 undoes them (the gradient). PAIRS 0 only shifts.
 //
 // A thread makes WIDTH neighbouring samples, one 16-byte word, of CHANNELS channels. The shift
 // leaves the input at any offset, so two aligned 16-byte loads are funnelled into one; a warp's
-// second loads are its neighbours' first, and hit L1. Where rows of the output are not aligned
-// either (ALIGNED 0), each lane joins the end of its word to the beginning of the next lane's, and
-// stores that. Only threads at a wrap, an end or the edge of a warp go sample by sample.
-// Sixteen samples hold eight pairs: one byte of bits, put together by shuffles.
+// second loads are its neighbours' first, and hit L1. All loads are issued before any is used. Only
+// threads at a wrap or at the end of a row go sample by sample. Sixteen samples hold eight pairs:
+// one byte of bits, put together by shuffles.
 //
-// Bytes: each sample in once and out once, and a bit a pair. Channel 0, which says the order, is
-// read once for CHANNELS channels, from cache.
+// Bytes: each sample in once and out once, and a bit a pair. The order of channel 0 is a bit a pair
+// too, computed once, by a launch of its own (ranks.cu).
 
 constexpr int WIDTH = 16 / BYTES;
 constexpr int LANES = 16 / WIDTH;  // threads that share a byte of bits
-constexpr int CHANNELS = 4;
 constexpr u32 ALL = 0xffffffffu;
 
-union Samples {
+union __align__(16) Samples {
   u32 words[4];
   Bits at[WIDTH];
 };
 
-// WIDTH samples of the eight words a, z, beginning with sample `skew` of a.
-__device__ __forceinline__ Samples funnel(const u32* a, const u32* z, int skew) {
-  u32 w[8];
-#pragma unroll
-  for (int j = 0; j < 4; ++j) {
-    w[j] = a[j];
-    w[j + 4] = z[j];
-  }
-  const u32 bytes = skew * BYTES;
+// The two words that hold samples n, n+1, ... of a row that is shifted by `step`.
+struct Raw {
+  uint4 a, z;
+  int skew;   // where in the first word they begin
+  bool fast;  // they lie together in the row, and so do both words
+};
+
+// How far to shift: forth, or back where a permutation is undone.
+__device__ __forceinline__ int step_of(i64 step, int length) {
+  const int forth = length ? wrapped(step, length) : 0;
+  return MODE == 2 && forth ? length - forth : forth;
+}
+
+__device__ __forceinline__ Raw load(const Bits* row, int n, int step, int length, int samples) {
+  Raw raw;
+  const int from = n < length ? source(n, step, length) : n;
+  raw.skew = (int)((u64)(row + from) % 16) / BYTES;
+  raw.fast = n + WIDTH <= length && from + WIDTH <= length && from >= raw.skew &&
+             (raw.skew == 0 || from - raw.skew + 2 * WIDTH <= samples);
+  const uint4* words = (const uint4*)(row + from - raw.skew);
+  if (raw.fast) raw.a = words[0];
+  if (raw.fast && raw.skew) raw.z = words[1];
+  return raw;
+}
+
+__device__ __forceinline__ Samples funnel(const Raw& raw) {
+  u32 w[8] = {raw.a.x, raw.a.y, raw.a.z, raw.a.w, raw.z.x, raw.z.y, raw.z.z, raw.z.w};
+  const u32 bytes = raw.skew * BYTES;
 #pragma unroll
   for (int j = 0; j < 6; ++j) w[j] = bytes & 8 ? w[j + 2] : w[j];
   if (BYTES < 8) {
@@ -45,26 +63,9 @@ __device__ __forceinline__ Samples funnel(const u32* a, const u32* z, int skew) 
   return out;
 }
 
-// How far to shift: forth, or back where a permutation is undone.
-__device__ __forceinline__ int step_of(i64 step, int length) {
-  const int forth = length ? wrapped(step, length) : 0;
-  return MODE == 2 && forth ? length - forth : forth;
-}
-
-// Samples n, n+1, ... of a row that is shifted by `step`; those past the length are not shifted.
-__device__ __forceinline__ Samples load_shifted(
+// Sample by sample; those past the length are not shifted.
+__device__ __forceinline__ Samples gather(
     const Bits* row, int n, int step, int length, int samples) {
-  const int from = n < length ? source(n, step, length) : n;
-  const int skew = (int)((u64)(row + from) % 16) / BYTES;
-  const bool together = n + WIDTH <= length && from + WIDTH <= length;
-  // Both words lie inside the row: nothing is read that is not the caller's.
-  const bool inside = from >= skew && (skew == 0 || from - skew + 2 * WIDTH <= samples);
-  if (together && inside) {
-    const uint4* words = (const uint4*)(row + from - skew);
-    uint4 a = words[0], z = skew ? words[1] : a;
-    u32 first[4] = {a.x, a.y, a.z, a.w}, second[4] = {z.x, z.y, z.z, z.w};
-    return funnel(first, second, skew);
-  }
   Samples out;
 #pragma unroll
   for (int j = 0; j < WIDTH; ++j) {
@@ -74,66 +75,33 @@ __device__ __forceinline__ Samples load_shifted(
   return out;
 }
 
-// Called by whole warps. Lanes that share a row stand side by side, `lanes` of them.
-__device__ __forceinline__ void store(
-    Bits* row, int n, int samples, const Samples& values, bool active, int lanes) {
-  const int skew = ALIGNED ? 0 : (int)((u64)(row + n) % 16) / BYTES;
-  if (!ALIGNED) {
-    const int head = WIDTH - skew;  // samples that belong to the word before
-    const int lane = threadIdx.x % 32;
-    u32 next[4];
-#pragma unroll
-    for (int j = 0; j < 4; ++j) next[j] = __shfl_down_sync(ALL, values.words[j], 1);
-    if (active && skew) {
-      if ((lane + 1) % lanes && n + WIDTH + head <= samples) {
-        const Samples joined = funnel(values.words, next, head);
-        *(uint4*)(row + n + head) = *(const uint4*)&joined;
-      } else {
-#pragma unroll
-        for (int j = 0; j < WIDTH; ++j) {
-          if (j >= head && n + j < samples) row[n + j] = values.at[j];
-        }
-      }
-      if (lane % lanes == 0 || n + head > samples) {
-#pragma unroll
-        for (int j = 0; j < WIDTH; ++j) {
-          if (j < head && n + j < samples) row[n + j] = values.at[j];
-        }
-      }
-    }
-  }
-  if (!active || skew) return;
-  if (n + WIDTH <= samples) {
-    *(uint4*)(row + n) = *(const uint4*)&values;
-  } else {
-#pragma unroll
-    for (int j = 0; j < WIDTH; ++j) {
-      if (n + j < samples) row[n + j] = values.at[j];
-    }
-  }
-}
-
 #if PAIRS && MODE == 0
 // A bit for each pair: its second sample ranks before its first.
-__device__ __forceinline__ u32 descending(const Samples& x, int n, int length) {
+__device__ __forceinline__ u32 descending(const Samples& x) {
   u32 bits = 0;
 #pragma unroll
-  for (int j = 0; j < WIDTH; j += 2) bits |= (u32)comes_before(x.at[j + 1], x.at[j]) << j / 2;
-  // Pairs that reach past the length stay.
-  int pairs = (length - n) / 2;
-  return n + WIDTH <= length ? bits : pairs > 0 ? bits & ((1 << pairs) - 1) : 0;
+  for (int j = 0; j < WIDTH; j += 2) {
+    bits |= comes_before(x.at[j + 1], x.at[j]) ? 1u << j / 2 : 0;
+  }
+  return bits;
+}
+
+// The bits of pairs that lie inside the length.
+__device__ __forceinline__ u32 inside(int n, int length) {
+  const int pairs = (length - n) / 2;
+  return pairs >= WIDTH / 2 ? ALL : pairs > 0 ? (1u << pairs) - 1 : 0;
 }
 #endif
 
-// Exchange the pairs (from, from + 1), (from + 2, from + 3), ... that are marked.
+// Exchange the pairs (FROM, FROM + 1), (FROM + 2, FROM + 3), ... that are marked.
 template <int FROM> __device__ __forceinline__ void swap_pairs(Samples& x, u32 bits) {
 #pragma unroll
   for (int j = FROM; j + 1 < WIDTH; j += 2) {
-    bool swap = bits >> (j + 1) / 2 & 1;
+    const bool swap = bits & 1u << (j + 1) / 2;
     if (BYTES == 2 && FROM == 0) {
       x.words[j / 2] = __byte_perm(x.words[j / 2], 0, swap ? 0x1032 : 0x3210);
     } else {
-      Bits a = x.at[j], z = x.at[j + 1];
+      const Bits a = x.at[j], z = x.at[j + 1];
       x.at[j] = swap ? z : a;
       x.at[j + 1] = swap ? a : z;
     }
@@ -147,36 +115,12 @@ __device__ __forceinline__ u32 bits_from(const u8* kept, int first, int units) {
   const u32 next = pair / 8 + 1 < units ? kept[pair / 8 + 1] : 0;
   return (kept[pair / 8] | next << 8) >> pair % 8;
 }
-
-// Output n was sample source(n) of the permuted row, or that one's partner.
-__device__ __forceinline__ void unswap(
-    Samples& x, const Bits* row, const u8* kept, int n, int step, int length, int units) {
-  const int first = n < length ? source(n, step, length) : n;
-  if (n + WIDTH <= length && first + WIDTH <= length) {
-    const u32 bits = bits_from(kept, first, units);
-    if (first % 2 == 0) {
-      swap_pairs<0>(x, bits);
-    } else {  // the outermost two have their partners outside
-      swap_pairs<1>(x, bits);
-      if (bits & 1) x.at[0] = row[first - 1];
-      if (bits >> WIDTH / 2 & 1) x.at[WIDTH - 1] = row[first + WIDTH];
-    }
-    return;
-  }
-#pragma unroll
-  for (int j = 0; j < WIDTH; ++j) {
-    if (n + j < length) {
-      int p = source(n + j, step, length);
-      x.at[j] = row[p ^ (kept[p / 16] >> p / 2 % 8 & 1)];
-    }
-  }
-}
 #endif
 
 extern "C" __global__ void __launch_bounds__(128) rows(
     const Bits* __restrict__ x, i64 x_b, i64 x_c,
     const i64* __restrict__ steps, const i64* __restrict__ lengths,
-    u8* __restrict__ kept,
+    const u8* __restrict__ order, u8* __restrict__ kept,
     Bits* __restrict__ y, i64 y_b, i64 y_c,
     i64 samples_, i64 channels_, i64 units_, i64 across_, i64 down_, i64 lanes_log) {
   const int samples = (int)samples_, channels = (int)channels_, units = (int)units_;
@@ -190,25 +134,29 @@ extern "C" __global__ void __launch_bounds__(128) rows(
   const int n = ((int)(tile << lanes_log) + column) * WIDTH;
   const int c0 = (int)channel_block * lines * CHANNELS + line;
   const int length = valid_length(lengths, b, samples);
-  const int beside = min(32, 1 << lanes_log);
   x += b * x_b;
-  y += b * y_b;
-#if PAIRS
-  kept += (i64)b * channels_ * units_ + n / 16;
-  const int shift = column % LANES * (WIDTH / 2);
-#endif
+  y += b * y_b + n;
+  kept += (i64)b * channels * units + n / 16;
+  const int shift = column % LANES * (WIDTH / 2);  // of this lane's bits in their byte
 
-  u32 order = 0;
+  u32 wanted = 0;
 #if PAIRS && MODE == 0 && REFERENCE
-  if (n < samples) order = descending(load_shifted(x, n, 0, length, samples), n, length);
+  if (n < samples) wanted = order[(i64)b * units + n / 16] >> shift;
 #endif
-  Samples values[CHANNELS];
+  Raw raws[CHANNELS];
+  u32 marks[CHANNELS];
 #pragma unroll
   for (int k = 0; k < CHANNELS; ++k) {
     const int c = c0 + k * lines;
     if (c < channels && n < samples) {
       const int step = step_of(steps[c], length);
-      values[k] = load_shifted(x + c * x_c, n, step, length, samples);
+      raws[k] = load(x + c * x_c, n, step, length, samples);
+#if PAIRS && MODE == 1
+      marks[k] = kept[c * units] >> shift;
+#elif PAIRS && MODE == 2
+      const int from = n < length ? source(n, step, length) : n;
+      marks[k] = bits_from(kept + c * units - n / 16, from, units);
+#endif
     }
   }
 #pragma unroll
@@ -216,27 +164,61 @@ extern "C" __global__ void __launch_bounds__(128) rows(
     const int c = c0 + k * lines;
     const bool active = c < channels && n < samples;
     u32 bits = 0;
-#if PAIRS
     if (active) {
-#if MODE == 0
-      bits = descending(values[k], n, length) ^ order;
-      swap_pairs<0>(values[k], bits);
-#elif MODE == 1
-      swap_pairs<0>(values[k], kept[c * units_] >> shift);
-#else
+      const Bits* row = x + c * x_c;
+      Samples values;
+      if (raws[k].fast) {
+        values = funnel(raws[k]);
+      } else {
+        values = gather(row, n, step_of(steps[c], length), length, samples);
+      }
+#if PAIRS && MODE == 0
+      bits = descending(values) ^ wanted;
+      bits &= (1u << WIDTH / 2) - 1;  // of the byte of channel 0, this lane's part
+      if (!raws[k].fast) bits &= inside(n, length);
+      swap_pairs<0>(values, bits);
+#elif PAIRS && MODE == 1
+      swap_pairs<0>(values, marks[k]);
+#elif PAIRS
+      // What is output n was sample `from` of the permuted row, or that one's partner.
       const int step = step_of(steps[c], length);
-      unswap(values[k], x + c * x_c, kept - n / 16 + c * units_, n, step, length, units);
+      const int from = n < length ? source(n, step, length) : n;
+      if (n + WIDTH <= length && from + WIDTH <= length) {
+        if (from % 2 == 0) {
+          swap_pairs<0>(values, marks[k]);
+        } else {  // the outermost two have their partners outside
+          swap_pairs<1>(values, marks[k]);
+          if (marks[k] & 1) values.at[0] = row[from - 1];
+          if (marks[k] >> WIDTH / 2 & 1) values.at[WIDTH - 1] = row[from + WIDTH];
+        }
+      } else {
+        const u8* ours = kept + c * units - n / 16;
+#pragma unroll
+        for (int j = 0; j < WIDTH; ++j) {
+          if (n + j < length) {
+            int p = source(n + j, step, length);
+            values.at[j] = row[p ^ (ours[p / 16] >> p / 2 % 8 & 1)];
+          }
+        }
+      }
 #endif
+      Bits* to = y + c * y_c;
+      if (n + WIDTH <= samples) {
+        *(uint4*)to = *(const uint4*)&values;
+      } else {
+#pragma unroll
+        for (int j = 0; j < WIDTH; ++j) {
+          if (n + j < samples) to[j] = values.at[j];
+        }
+      }
     }
-#if MODE == 0
+#if PAIRS && MODE == 0
     if (KEEP) {
       bits <<= shift;
 #pragma unroll
       for (int d = 1; d < LANES; d *= 2) bits |= __shfl_xor_sync(ALL, bits, d);
-      if (active && shift == 0) kept[c * units_] = (u8)bits;
+      if (active && shift == 0) kept[c * units] = (u8)bits;
     }
 #endif
-#endif
-    store(y + c * y_c, n, samples, values[k], active, beside);
   }
 }

@@ -1,0 +1,219 @@
+"""Every CUDA kernel against the spec, value for value and bit for bit.
+
+On the host (compiled by the machine's C++ compiler, a fiber for each thread) at small sizes, and on
+the GPU itself, with larger ones, where there is one.
+"""
+
+import math
+from dataclasses import dataclass
+
+import host_gpu
+import pytest
+import torch
+from torch import Tensor
+
+from shiftsort.operator import columns, eager, layout, nvrtc, plan, rows, sorts
+from shiftsort.operator.layout import Packing
+from shiftsort.operator.spec import csp_spec
+
+FAMILIES = {"rows": rows, "columns": columns, "sorts": sorts}
+needs_compiler = pytest.mark.skipif(host_gpu.COMPILER is None, reason="no C++ compiler")
+
+
+@dataclass(frozen=True)
+class Case:
+    """One compiled kernel, and the shapes it is tried on."""
+
+    family: str
+    group_size: int | None
+    dtype: torch.dtype
+    order: str
+    layout: str  # as the dimensions lie in memory
+    shapes: tuple[tuple[int, int, int], ...]
+
+    def __str__(self) -> str:
+        dtype = str(self.dtype).removeprefix("torch.")
+        return f"{self.family}-{self.group_size}-{dtype}-{self.order}-{self.layout}"
+
+
+BF16, FP16, FP32, FP64 = torch.bfloat16, torch.float16, torch.float32, torch.float64
+UGLY = ((2, 1, 3), (1, 2, 5), (2, 7, 2), (3, 16, 4), (1, 33, 9), (2, 100, 5), (1, 257, 6))
+LONG = ((1, 1100, 3), (2, 1537, 2))
+
+HOST_CASES = [
+    Case("rows", 2, BF16, "reference", "bcn", (*UGLY, (2, 16, 9), (1, 136, 6))),
+    Case("rows", 2, FP64, "ascending", "cbn", (*UGLY, (2, 48, 5))),
+    Case("rows", 1, FP16, "reference", "bcn", (*UGLY, (1, 80, 3))),
+    Case("columns", 2, BF16, "reference", "bnc", (*UGLY, (1, 50, 32), (1, 40, 70))),
+    Case("columns", 2, FP64, "ascending", "bnc", (*UGLY, (2, 64, 16))),
+    Case("columns", 1, FP32, "reference", "bnc", (*UGLY, (1, 50, 40))),
+    Case("sorts", 3, BF16, "reference", "bcn", UGLY),
+    Case("sorts", 16, FP32, "reference", "cbn", (*UGLY, (1, 512, 2))),
+    Case("sorts", 33, FP16, "ascending", "bcn", UGLY),
+    Case("sorts", 256, BF16, "reference", "bnc", (*UGLY, (1, 1024, 2))),
+    Case("sorts", None, BF16, "reference", "bcn", LONG),
+    Case("sorts", 1200, FP32, "ascending", "cbn", (*LONG, (1, 2500, 2))),
+]
+GPU_CASES = [
+    Case(
+        "sorts" if group not in (1, 2) else "columns" if order_in_memory == "bnc" else "rows",
+        group,
+        dtype,
+        order,
+        order_in_memory,
+        ((3, 1, 5), (2, 63, 8), (2, 196, 17), (1, 1001, 64), (2, 2000, 70), (1, 4096, 33)),
+    )
+    for group in (1, 2, 3, 8, 20, 32, 33, 64, 100, 256, 300, 1024, 1500, None)
+    for dtype in (BF16, FP16, FP32, FP64)
+    if dtype != FP64 or group in (1, 2)
+    for order in ("reference", "ascending")
+    for order_in_memory in ("bnc", "bcn", "cbn")
+]
+
+
+def values(shape: tuple[int, int, int], case: Case, device: str) -> Tensor:
+    """Normal values, many ties, zeros of both signs, NaN and infinities."""
+    v = torch.randn(shape)
+    v = torch.where(torch.rand(shape) < 0.3, torch.randint(-2, 3, shape).float(), v)
+    luck = torch.rand(shape)
+    for low, special in ((0.0, math.nan), (0.03, -0.0), (0.06, math.inf), (0.08, -math.inf)):
+        v[(luck >= low) & (luck < low + 0.02)] = special
+    if torch.rand(()) < 0.5:  # and the plain way, which has none of these
+        v = torch.randn(shape)
+    return lay(v.to(case.dtype).to(device), case.layout)
+
+
+def lay(v_bnc: Tensor, order: str) -> Tensor:
+    """The same tensor with its dimensions in another order in memory."""
+    if order == "bcn":
+        return v_bnc.transpose(1, 2).contiguous().transpose(1, 2)
+    if order == "cbn":
+        return v_bnc.permute(2, 0, 1).contiguous().permute(1, 2, 0)
+    return v_bnc.contiguous()
+
+
+def bits(x: Tensor) -> Tensor:
+    sizes = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+    return x.contiguous().view(sizes[x.element_size()])
+
+
+def packings(case: Case, samples: int) -> tuple[Packing, Packing]:
+    """How the kernel keeps the permutation, and how plain torch does."""
+    if case.group_size == 1:
+        return Packing.NOTHING, Packing.NOTHING
+    if case.group_size == 2:
+        return Packing.BITS, Packing.FLAGS
+    packing = plan.packing_for(torch.empty(1, samples, 1), case.group_size)
+    return packing, packing
+
+
+@pytest.fixture
+def poisoned(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Outputs start full of garbage: what a kernel leaves out shows."""
+
+    def filled(x: Tensor) -> Tensor:
+        return x.fill_(math.nan if x.is_floating_point() else x.dtype != torch.bool and 0xA5)
+
+    for family in (rows, columns, sorts):
+        for name in ("empty_like_layout", "empty_packed"):
+            made = getattr(layout, name)
+            monkeypatch.setattr(family, name, lambda *a, made=made, **k: filled(made(*a, **k)))
+
+
+def check(case: Case, shape: tuple[int, int, int], device: str, *, padded: bool) -> None:
+    batch, samples, channels = shape
+    family = FAMILIES[case.family]
+    v = values(shape, case, device)
+    if case.family == "rows" and v.stride(1) != 1:
+        return  # one channel: token-major by its strides
+    steps = torch.randint(-3 * samples, 3 * samples + 1, (channels,))
+    steps[0] = 0
+    lengths = torch.randint(0, samples + 1, (batch,)) if padded else None
+    on_device = [v, steps.to(device), None if lengths is None else lengths.to(device)]
+    ascending = case.order == "ascending"
+    kept, kept_plain = packings(case, samples)
+
+    y, packed = family.forward(*on_device, case.group_size, ascending, kept)
+    w = v.cpu().clone().requires_grad_()
+    if samples <= 300:
+        wanted = csp_spec(w, steps, case.group_size, order=case.order, lengths=lengths)
+    else:  # the spec is quadratic; eager is held against it elsewhere
+        wanted = eager.forward(
+            w.detach(), steps, lengths, case.group_size, ascending, Packing.NOTHING
+        )[0]
+    assert torch.equal(bits(y.cpu()), bits(wanted.detach()))
+
+    without, _ = family.forward(*on_device, case.group_size, ascending, Packing.NOTHING)
+    assert torch.equal(bits(without), bits(y)), "keeping the permutation changed the result"
+
+    _, packed_plain = eager.forward(v.cpu(), steps, lengths, case.group_size, ascending, kept_plain)
+    if kept is kept_plain and kept is not Packing.NOTHING:
+        assert torch.equal(packed.cpu(), packed_plain)
+    g = values(shape, case, device)
+    rest = (on_device[1], on_device[2], case.group_size)
+    plain_rest = (steps, lengths, case.group_size)
+    for inverse in (True, False):
+        moved = family.permute(g, packed, *rest, inverse)
+        expected = eager.permute(g.cpu(), packed_plain, *plain_rest, inverse)
+        assert torch.equal(bits(moved.cpu()), bits(expected)), f"inverse={inverse}"
+    if samples <= 300:
+        (grad,) = torch.autograd.grad(wanted, w, g.cpu())
+        moved = family.permute(g, packed, *rest, True).cpu()
+        # autograd adds to zeros, where -0.0 becomes 0.0: equal in value, not in bits
+        torch.testing.assert_close(moved, grad, rtol=0, atol=0, equal_nan=True)
+
+
+@needs_compiler
+@pytest.mark.usefixtures("poisoned")
+@pytest.mark.parametrize("case", HOST_CASES, ids=str)
+def test_on_the_host(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nvrtc, "kernel", host_gpu.kernel)
+    for shape in case.shapes:
+        for padded in (False, True):
+            check(case, shape, "cpu", padded=padded)
+
+
+@needs_compiler
+def test_a_strip_that_does_not_fit_is_halved(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shifts that differ by more than shared memory holds, down to one channel at a time."""
+    monkeypatch.setattr(nvrtc, "kernel", host_gpu.kernel)
+    monkeypatch.setattr(columns, "_ROOM", 1024)
+    case = Case("columns", 2, BF16, "reference", "bnc", ())
+    for shape in ((1, 200, 16), (1, 300, 33)):
+        check(case, shape, "cpu", padded=False)
+
+
+@pytest.mark.gpu
+@pytest.mark.usefixtures("poisoned")
+@pytest.mark.parametrize("case", GPU_CASES, ids=str)
+def test_on_the_gpu(case: Case) -> None:
+    for shape in case.shapes:
+        for padded in (False, True):
+            check(case, shape, "cuda", padded=padded)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("samples", [5000, 8192, 16384])
+@pytest.mark.parametrize("dtype", [BF16, FP32])
+def test_long_groups_on_the_gpu(samples: int, dtype: torch.dtype) -> None:
+    case = Case("sorts", None, dtype, "reference", "bcn", ())
+    check(case, (2, samples, 5), "cuda", padded=True)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("order_in_memory", ["bnc", "bcn"])
+@pytest.mark.parametrize("group_size", [2, 8, None])
+def test_more_than_two_to_the_31_elements(group_size: int | None, order_in_memory: str) -> None:
+    """Offsets past 32 bits: the last sequences equal the same ones alone."""
+    from shiftsort import csp
+
+    v = torch.empty(1100, 4096, 512, device="cuda", dtype=BF16)
+    assert v.numel() > 2**31
+    torch.manual_seed(0)
+    v.normal_()
+    if order_in_memory == "bcn":
+        v = v.view(1100, 512, 4096).transpose(1, 2)
+    steps = torch.arange(512, device="cuda") * 8
+    y = csp(v, steps, group_size)
+    last = csp(v[-2:].clone(), steps, group_size)
+    assert torch.equal(y[-2:], last)
