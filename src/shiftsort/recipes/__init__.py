@@ -1,0 +1,54 @@
+"""Every row of the paper's tables as plain data, by a name one can type.
+
+recipe = recipes.get("cifar10/csp")
+recipe, changed = recipes.override(recipe, ["lr=3e-4", "depth=4"])
+"""
+
+import difflib
+from collections.abc import Callable
+from functools import partial
+
+from .digits import ROWS as _DIGITS
+from .digits import digits
+from .recipe import Encoder, Mega, Optimiser, Paper, Recipe, Schedule, ViT
+from .settings import fields, from_plain, override, to_plain
+from .vision import ANALYSIS_ROWS, analysis, cifar10, cifar100, imagenet
+from .vision import ROWS as _VISION
+
+__all__ = [
+    "Encoder",
+    "Mega",
+    "Optimiser",
+    "Paper",
+    "Recipe",
+    "Schedule",
+    "ViT",
+    "fields",
+    "from_plain",
+    "get",
+    "names",
+    "override",
+    "to_plain",
+]
+
+_RECIPES: dict[str, Callable[[], Recipe]] = {
+    **{f"digits/{row}": partial(digits, row) for row in _DIGITS},
+    **{f"cifar10/{row}": partial(cifar10, row) for row in _VISION},
+    **{f"cifar100/{row}": partial(cifar100, row) for row in _VISION},
+    **{f"imagenet/{row}": partial(imagenet, row) for row in _VISION},
+    **{f"analysis/{row}": partial(analysis, row) for row in ANALYSIS_ROWS},
+}
+
+
+def names(containing: str = "") -> tuple[str, ...]:
+    """Every recipe whose name holds this."""
+    return tuple(name for name in _RECIPES if containing in name)
+
+
+def get(name: str) -> Recipe:
+    """A recipe by name."""
+    if name in _RECIPES:
+        return _RECIPES[name]()
+    near = difflib.get_close_matches(name, _RECIPES, n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(near)}?" if near else "See: shiftsort recipes"
+    raise ValueError(f"no recipe is called {name!r}; {hint}")
