@@ -1,4 +1,4 @@
-"""`shiftsort results`: what was trained, beside what was published."""
+"""`shiftsort results` and `shiftsort report`: what was trained, beside what was published."""
 
 import difflib
 import sys
@@ -14,6 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 if TYPE_CHECKING:
+    from shiftsort.reporting.runs import Run
     from shiftsort.reporting.summary import Experiment
 
 _FILE_WIDTH = 160
@@ -35,7 +36,8 @@ def results(
     from shiftsort.reporting import table as tables
 
     with _one_line_errors("results"):
-        found = summary.experiments(runs.read_results(folder))
+        read = runs.read_results(folder)
+        found = summary.experiments(read)
         if not found:
             raise runs.ReportError(f"{folder} has no result of a run; shiftsort train makes one")
         together: dict[str, list[Experiment]] = {}
@@ -44,12 +46,35 @@ def results(
         if table is not None:
             _require_known(table, list(together))
             together = {table: together[table]}
+        _tell_superseded("results", read)
     for name, some in together.items():
         if markdown:
             typer.echo(f"**{name}**\n\n{tables.markdown(some)}\n")
         else:
             # A file or a pipe has no width of its own; 80 columns would break every line.
             Console(width=None if sys.stdout.isatty() else _FILE_WIDTH).print(_rich(name, some))
+
+
+def report(
+    runs: Annotated[
+        list[Path], typer.Argument(metavar="RUN...", help="Run folders, or results' JSON files.")
+    ],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="FILE", help="The page to write.")
+    ] = Path("report.html"),
+) -> None:
+    """One page about some runs: curves, the table, and speed against accuracy.
+
+    The page holds everything that it shows and opens without a network.
+    """
+    from shiftsort.reporting import page
+    from shiftsort.reporting.runs import read_run
+
+    with _one_line_errors("report"):
+        read = [read_run(path) for path in runs]
+        page.write(out, read)
+        _tell_superseded("report", read)
+    typer.echo(f"open {out} in a browser")
 
 
 def _rich(name: str, some: list["Experiment"]) -> Table:
@@ -74,13 +99,21 @@ def _require_known(table: str, known: list[str]) -> None:
         )
 
 
+def _tell_superseded(command: str, read: list["Run"]) -> None:
+    from shiftsort.reporting import summary
+
+    for run in summary.superseded(read):
+        message = f"{run.path} was left out: a newer run has the same settings and seed {run.seed}"
+        typer.echo(f"shiftsort {command}: {message}", err=True)
+
+
 @contextmanager
 def _one_line_errors(command: str) -> Iterator[None]:
     from shiftsort.reporting.runs import ReportError
 
     try:
         yield
-    except ReportError as error:
+    except (ReportError, OSError) as error:
         message = f"shiftsort {command}: {escape(str(error))}"
         Console(stderr=True, soft_wrap=True).print(message, highlight=False)
         raise typer.Exit(1) from None

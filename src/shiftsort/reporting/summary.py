@@ -79,6 +79,13 @@ def experiments(runs: Iterable[Run]) -> list[Experiment]:
     return sorted(found, key=lambda e: (e.first.table, e.first.task, e.first.recipe, e.changed))
 
 
+def superseded(runs: Iterable[Run]) -> list[Run]:
+    """Those that do not count, because a newer one of the same experiment has the same seed."""
+    runs = list(runs)
+    kept = {run.path for experiment in experiments(runs) for run in experiment.runs}
+    return [run for run in runs if run.path not in kept]
+
+
 def names(some: Sequence[Experiment]) -> list[str]:
     """A short name for each that no other of them has: its row, its recipe, or what was changed."""
     for name in (lambda e: e.first.row, lambda e: e.first.recipe, _recipe_and_changes):
