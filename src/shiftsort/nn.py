@@ -106,16 +106,14 @@ class CSP(nn.Module):
         That costs the matrix product nothing where its rows, all tokens long, are aligned. On a CPU
         the operator is as fast on what `linear` writes.
         """
-        leading, samples = x.shape[:-2], x.shape[-2]
-        tokens = leading.numel() * samples
-        if not x.is_cuda or tokens == 0 or tokens % 8:
+        x_td = x.reshape(-1, self.dim) if x.is_cuda and x.numel() else None
+        if x_td is None or x_td.shape[0] % 8:
             return nn.functional.linear(x, self.weight, self.bias)
-        x_td = x.reshape(-1, self.dim)
         if self.bias is None:
             v_ct = self.weight @ x_td.t()
         else:
             v_ct = torch.addmm(self.bias[:, None], self.weight, x_td.t())
-        return v_ct.view(self.channels, *leading, samples).movedim(0, -1)
+        return v_ct.view(self.channels, *x.shape[:-1]).movedim(0, -1)
 
     def _steps_for(self, x: Tensor) -> Tensor:
         samples = x.shape[-2] if self.samples is None else self.samples

@@ -5,6 +5,7 @@ the GPU itself, with larger ones, where there is one.
 """
 
 import math
+import warnings
 from dataclasses import dataclass
 
 import host_gpu
@@ -12,6 +13,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from shiftsort import CSP, csp
 from shiftsort.operator import columns, eager, layout, nvrtc, plan, rows, sorts
 from shiftsort.operator.layout import Packing
 from shiftsort.operator.spec import csp_spec
@@ -205,8 +207,6 @@ def test_long_groups_on_the_gpu(samples: int, dtype: torch.dtype) -> None:
 @pytest.mark.parametrize("group_size", [2, 8, None])
 def test_more_than_two_to_the_31_elements(group_size: int | None, order_in_memory: str) -> None:
     """Offsets past 32 bits: the last sequences equal the same ones alone."""
-    from shiftsort import csp
-
     v = torch.empty(1100, 4096, 512, device="cuda", dtype=BF16)
     assert v.numel() > 2**31
     torch.manual_seed(0)
@@ -217,3 +217,78 @@ def test_more_than_two_to_the_31_elements(group_size: int | None, order_in_memor
     y = csp(v, steps, group_size)
     last = csp(v[-2:].clone(), steps, group_size)
     assert torch.equal(y[-2:], last)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("group_size", [1, 2, 8, 300])
+def test_a_cuda_graph_replays_the_kernels(group_size: int) -> None:
+    """Captured once with both passes, replayed on other values."""
+    steps = torch.arange(16, device="cuda") * 3
+    v = torch.randn(2, 600, 16, device="cuda").requires_grad_()
+    g = torch.randn(2, 600, 16, device="cuda")
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):  # compiles and loads what the capture may not
+        torch.autograd.grad(csp(v, steps, group_size), v, g)
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        y = csp(v, steps, group_size)
+        (grad,) = torch.autograd.grad(y, v, g)
+    with torch.no_grad():
+        v.normal_()
+    graph.replay()
+    wanted = csp(v, steps, group_size)
+    assert torch.equal(y, wanted)
+    assert torch.equal(grad, torch.autograd.grad(wanted, v, g)[0])
+
+
+@pytest.mark.gpu
+def test_kernels_wait_for_their_stream() -> None:
+    """Values that a stream of one's own is still making."""
+    steps = torch.arange(64, device="cuda")
+    csp(torch.zeros(1, 1024, 64, device="cuda"), steps)  # compiled before, so nothing waits by luck
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        v = torch.randn(64, 1024, 64, device="cuda")
+        torch.cuda._sleep(50_000_000)
+        v += 1
+        y = csp(v, steps)
+    stream.synchronize()
+    assert torch.equal(y, csp(v, steps))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("group_size", [1, 2, 8, 300])
+def test_the_second_of_two_devices(group_size: int) -> None:
+    if torch.cuda.device_count() < 2:
+        pytest.skip("needs two CUDA devices")
+    v = torch.randn(2, 600, 16)
+    steps = torch.arange(16)
+    with torch.cuda.device(0):
+        y = csp(v.to("cuda:1"), steps.to("cuda:1"), group_size)
+    assert torch.equal(y.cpu(), csp(v, steps, group_size))
+
+
+@pytest.mark.gpu
+def test_a_fall_to_plain_torch_is_said_once() -> None:
+    plan.say_once.cache_clear()
+    v = torch.randn(1, 50, 4, device="cuda", dtype=FP64)
+    steps = torch.arange(4, device="cuda")
+    with pytest.warns(UserWarning, match="plain torch here: .*float64"):
+        csp(v, steps, 8)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        csp(v, steps, 8)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("group_size", [2, None])
+def test_the_module_projects_channel_outer(group_size: int | None) -> None:
+    """Where all tokens together are a multiple of 8: no copy to change layout, the same values."""
+    model = CSP(64, group_size=group_size, bias=True, device="cuda", dtype=FP64)
+    x = torch.randn(2, 12, 64, device="cuda", dtype=FP64)
+    y = model(x)
+    assert y.stride() == (12, 1, 24)
+    v = torch.nn.functional.linear(x, model.weight, model.bias)
+    assert torch.allclose(y, csp(v, model.steps, group_size), atol=1e-12)

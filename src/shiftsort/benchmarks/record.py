@@ -41,7 +41,7 @@ def _row(m: Measurement) -> Row:
     }
     if m.failed is not None:
         return row
-    row["ms"] = {p: _summary(m, p) for p in PASSES if p in m.times[0]}
+    row["ms"] = {p: summary([t[p] for t in m.times]) for p in PASSES if p in m.times[0]}
     row["issue_ms"] = statistics.median(m.issue_times) if m.issue_times else None
     row["peak_bytes"] = m.peak_bytes
     row["saved_bytes"] = m.saved_bytes
@@ -54,8 +54,8 @@ def _row(m: Measurement) -> Row:
     return row
 
 
-def _summary(m: Measurement, name: str) -> Row:
-    by_round = [times[name] for times in m.times]
+def summary(by_round: list[list[float]]) -> Row:
+    """Milliseconds of each round, together."""
     together = sorted(t for times in by_round for t in times)
     low, high = (together[round(q * (len(together) - 1))] for q in (0.2, 0.8))
     medians = [statistics.median(times) for times in by_round]
@@ -142,7 +142,8 @@ def document(
         "versions": _versions(),
         "commit": commit or _commit(),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "command": " ".join(["shiftsort", *sys.argv[1:]]),
+        # Names without folders: where a file lay says nothing to who runs the command again.
+        "command": " ".join(["shiftsort", *(arg.split("/")[-1] for arg in sys.argv[1:])]),
         "settings": settings,
         "warnings": warnings_of(table),
         "results": table,

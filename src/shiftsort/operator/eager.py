@@ -12,7 +12,14 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from .layout import Packing, empty_like_layout, empty_packed, is_channel_major, packing_of
+from .layout import (
+    Packing,
+    empty_like_layout,
+    empty_packed,
+    is_channel_major,
+    is_channel_outer,
+    packing_of,
+)
 
 _BITS_OF_SIZE = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
@@ -26,13 +33,13 @@ def forward(
     packing: Packing,
 ) -> tuple[Tensor, Tensor]:
     """y and its packed permutation; with `Packing.NOTHING` only y is made."""
-    y_bnc = empty_like_layout(v_bnc)
     packed = empty_packed(packing, v_bnc)
-    if lengths is not None:
-        packed.zero_()
-        y_bnc.copy_(v_bnc)  # what is past the length passes through
+    if lengths is None:
+        return _laid(_forward(v_bnc, steps, group_size, ascending, packed), v_bnc), packed
+    packed.zero_()
+    y_bnc = _copy(v_bnc, is_channel_major(v_bnc))  # what is past the length passes through
     for v, y, p in _valid_parts(lengths, v_bnc, y_bnc, packed):
-        _forward_unpadded(v, steps, group_size, ascending, y, p)
+        y.copy_(_forward(v, steps, group_size, ascending, p))
     return y_bnc, packed
 
 
@@ -45,22 +52,18 @@ def permute(
     inverse: bool,
 ) -> Tensor:
     """Apply a packed permutation (or its inverse, which is the gradient) to any tensor."""
-    y_bnc = empty_like_layout(x_bnc)
-    if lengths is not None:
-        y_bnc.copy_(x_bnc)
+    if lengths is None:
+        return _laid(_permute(x_bnc, packed, steps, group_size, inverse), x_bnc)
+    y_bnc = _copy(x_bnc, is_channel_major(x_bnc))
     for x, y, p in _valid_parts(lengths, x_bnc, y_bnc, packed):
-        _permute_unpadded(x, p, steps, group_size, inverse, y)
+        y.copy_(_permute(x, p, steps, group_size, inverse))
     return y_bnc
 
 
 def _valid_parts(
-    lengths: Tensor | None, x_bnc: Tensor, y_bnc: Tensor, packed: Tensor
+    lengths: Tensor, x_bnc: Tensor, y_bnc: Tensor, packed: Tensor
 ) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    """The batch as one, or one sequence at a time without its padding."""
-    if lengths is None:
-        if x_bnc.numel():
-            yield x_bnc, y_bnc, packed
-        return
+    """One sequence at a time, without its padding."""
     packing = packing_of(packed)
     for b, length in enumerate(lengths.clamp(0, x_bnc.shape[1]).tolist()):
         p = packed[b : b + 1]
@@ -68,76 +71,82 @@ def _valid_parts(
             p = p[:, : length // 2]
         elif packing is not Packing.NOTHING:
             p = p[:, :, :length]
-        if length and x_bnc.shape[2]:
-            yield x_bnc[b : b + 1, :length], y_bnc[b : b + 1, :length], p
+        yield x_bnc[b : b + 1, :length], y_bnc[b : b + 1, :length], p
 
 
-def _forward_unpadded(
-    v_bnc: Tensor,
-    steps: Tensor,
-    group_size: int | None,
-    ascending: bool,
-    y_bnc: Tensor,
-    packed: Tensor,
-) -> None:
-    samples = v_bnc.shape[1]
+def _forward(
+    v_bnc: Tensor, steps: Tensor, group_size: int | None, ascending: bool, packed: Tensor
+) -> Tensor:
+    """A new y; the permutation goes into `packed` unless that is to hold nothing."""
     keep = packing_of(packed) is not Packing.NOTHING
+    if v_bnc.numel() == 0:
+        return empty_like_layout(v_bnc)
     if group_size == 1:
-        y_bnc.copy_(_shift(v_bnc, steps, is_channel_major(y_bnc)))
-    elif group_size == 2:
-        u_bnc = _shift(v_bnc, steps, is_channel_major(y_bnc))
-        swap_bkc = _is_descending(u_bnc)
+        return _shift(v_bnc, steps, is_channel_major(v_bnc))
+    if group_size == 2:
+        y_bnc = _shift(v_bnc, steps, is_channel_major(v_bnc))
+        swap_bkc = _is_descending(y_bnc)
         if not ascending:
             swap_bkc ^= swap_bkc[:, :, :1].clone()
-        _swap_pairs(u_bnc, swap_bkc)
-        y_bnc.copy_(u_bnc)
+        _swap_pairs(y_bnc, swap_bkc)
         if keep:
             packed.copy_(swap_bkc)
-    else:
-        u_bcn = _shift(v_bnc, steps, channel_major=True).transpose(1, 2)
-        for part, size in _groups(samples, group_size):
-            values, source = _split(u_bcn[:, :, part], size).sort(dim=-1, stable=True)
-            if not ascending:
-                rank_b1kg = source[:, :1].argsort(dim=-1).expand_as(source)
-                values = values.gather(-1, rank_b1kg)
-                source = source.gather(-1, rank_b1kg) if keep else source
-            y_bnc.transpose(1, 2)[:, :, part] = values.flatten(2)
-            if keep:
-                packed[:, :, part] = source.flatten(2)
+        return y_bnc
+    u_bcn = _shift(v_bnc, steps, channel_major=True).transpose(1, 2)
+    y_bnc = empty_like_layout(v_bnc)
+    for part, size in _groups(v_bnc.shape[1], group_size):
+        values, source = _split(u_bcn[:, :, part], size).sort(dim=-1, stable=True)
+        if not ascending:
+            rank_b1kg = source[:, :1].argsort(dim=-1).expand_as(source)
+            values = values.gather(-1, rank_b1kg)
+            source = source.gather(-1, rank_b1kg) if keep else source
+        y_bnc.transpose(1, 2)[:, :, part] = values.flatten(2)
+        if keep:
+            packed[:, :, part] = source.flatten(2)
+    return y_bnc
 
 
-def _permute_unpadded(
-    x_bnc: Tensor,
-    packed: Tensor,
-    steps: Tensor,
-    group_size: int | None,
-    inverse: bool,
-    y_bnc: Tensor,
-) -> None:
-    samples = x_bnc.shape[1]
+def _permute(
+    x_bnc: Tensor, packed: Tensor, steps: Tensor, group_size: int | None, inverse: bool
+) -> Tensor:
+    """A new y."""
     packing = packing_of(packed)
-    turn = packing not in (Packing.NOTHING, Packing.FLAGS)
-    channel_major = turn or is_channel_major(y_bnc)
-    u_bnc = _copy(x_bnc, channel_major) if inverse else _shift(x_bnc, steps, channel_major)
+    channel_major = is_channel_major(x_bnc)
+    if x_bnc.numel() == 0:
+        return empty_like_layout(x_bnc)
+    if packing is Packing.NOTHING:
+        return _shift(x_bnc, -steps if inverse else steps, channel_major)
     if packing is Packing.FLAGS:
+        if not inverse:
+            y_bnc = _shift(x_bnc, steps, channel_major)
+            _swap_pairs(y_bnc, packed)
+            return y_bnc
+        u_bnc = _copy(x_bnc, channel_major)
         _swap_pairs(u_bnc, packed)
-    elif turn:
-        u_bcn = u_bnc.transpose(1, 2)
-        moved_bcn = torch.empty_like(u_bcn)
-        for part, size in _groups(samples, group_size):
-            source = _split(packed[:, :, part].to(torch.int64), size)
-            u, moved = _split(u_bcn[:, :, part], size), _split(moved_bcn[:, :, part], size)
-            if inverse:
-                moved_bcn[:, :, part] = torch.empty_like(moved).scatter_(-1, source, u).flatten(2)
-            else:
-                moved_bcn[:, :, part] = u.gather(-1, source).flatten(2)
-        u_bnc = moved_bcn.transpose(1, 2)
-    y_bnc.copy_(_shift(u_bnc, -steps, is_channel_major(y_bnc)) if inverse else u_bnc)
+        return _shift(u_bnc, -steps, channel_major)
+    u_bnc = _copy(x_bnc, True) if inverse else _shift(x_bnc, steps, channel_major=True)
+    u_bcn = u_bnc.transpose(1, 2)
+    moved_bcn = torch.empty_like(u_bcn)
+    for part, size in _groups(x_bnc.shape[1], group_size):
+        source = _split(packed[:, :, part].to(torch.int64), size)
+        u = _split(u_bcn[:, :, part], size)
+        moved = torch.empty_like(u).scatter_(-1, source, u) if inverse else u.gather(-1, source)
+        moved_bcn[:, :, part] = moved.flatten(2)
+    moved_bnc = moved_bcn.transpose(1, 2)
+    return _shift(moved_bnc, -steps, channel_major) if inverse else _copy(moved_bnc, channel_major)
+
+
+def _laid(y_bnc: Tensor, x_bnc: Tensor) -> Tensor:
+    """In the layout of x: what comes out channel-major may have to be channel-outer."""
+    return empty_like_layout(x_bnc).copy_(y_bnc) if is_channel_outer(x_bnc) else y_bnc
 
 
 def _copy(x_bnc: Tensor, channel_major: bool) -> Tensor:
+    """Fresh memory: the layout of x if that is major in the same way, else the plain one."""
     batch, samples, channels = x_bnc.shape
-    if channel_major:
+    if channel_major == is_channel_major(x_bnc):
+        copy = empty_like_layout(x_bnc)
+    elif channel_major:
         copy = x_bnc.new_empty((batch, channels, samples)).transpose(1, 2)
     else:
         copy = x_bnc.new_empty((batch, samples, channels))
@@ -145,30 +154,30 @@ def _copy(x_bnc: Tensor, channel_major: bool) -> Tensor:
 
 
 def _shift(x_bnc: Tensor, steps: Tensor, channel_major: bool) -> Tensor:
-    """Sample n of channel c from sample n - steps[c], into fresh memory of the layout asked for."""
+    """Sample n of channel c from sample n - steps[c], into fresh memory."""
     batch, samples, channels = x_bnc.shape
-    if steps.device.type == "cpu" and not bool(steps.remainder(samples).any()):
+    steps = steps.remainder(samples)
+    if steps.device.type == "cpu" and not bool(steps.any()):
         return _copy(x_bnc, channel_major)
-    source_nc = torch.arange(samples, device=x_bnc.device)[:, None] - steps.remainder(samples)
-    source_nc += samples * (source_nc < 0)
+    from_channel_major = is_channel_major(x_bnc)
+    flat = (x_bnc.transpose(1, 2) if from_channel_major else x_bnc).reshape(batch, -1)
+    # Where each value of the result lies within one sequence in memory. The index has the order of
+    # the result. It is as large as a sequence: every pass over it counts.
+    n = torch.arange(samples, device=x_bnc.device)
     c = torch.arange(channels, device=x_bnc.device)
-    # A position within one sequence as it lies in memory. The index has the order of the result.
-    if is_channel_major(x_bnc):
-        flat = x_bnc.transpose(1, 2).reshape(batch, -1)
-        position_nc = source_nc + c * samples
-    else:
-        flat = x_bnc.reshape(batch, -1)
-        position_nc = source_nc * channels + c
-    position = (position_nc.t() if channel_major else position_nc).reshape(-1)
+    n, c, s = (n, c[:, None], steps[:, None]) if channel_major else (n[:, None], c, steps)
+    apart_n, apart_c = (1, samples) if from_channel_major else (channels, 1)
+    position = n * apart_n + (c * apart_c - s * apart_n)
+    position = torch.add(position, n < s, alpha=samples * apart_n, out=position).view(-1)
     if x_bnc.device.type == "cpu":  # a gather along one dimension is the fastest that torch has
         shifted = torch.empty_like(flat)
         for b in range(batch):
             torch.gather(flat[b], 0, position, out=shifted[b])
     else:
         shifted = flat.gather(1, position.expand(batch, -1))
-    if channel_major:
-        return shifted.view(batch, channels, samples).transpose(1, 2)
-    return shifted.view(batch, samples, channels)
+    if not channel_major:
+        return shifted.view(batch, samples, channels)
+    return shifted.view(batch, channels, samples).transpose(1, 2)
 
 
 def _is_descending(u_bnc: Tensor) -> Tensor:

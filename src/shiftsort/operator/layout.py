@@ -20,6 +20,12 @@ def is_channel_major(x_bnc: Tensor) -> bool:
     return x_bnc.stride(1) == 1 and x_bnc.stride(2) != 1
 
 
+def is_channel_outer(x_bnc: Tensor) -> bool:
+    """Channel-major, and a channel's sequences are neighbours too."""
+    outer = x_bnc.shape[0] > 1 and x_bnc.stride(2) > x_bnc.stride(0)
+    return outer and is_channel_major(x_bnc)
+
+
 def empty_like_layout(
     x_bnc: Tensor, *, samples: int | None = None, dtype: torch.dtype | None = None
 ) -> Tensor:
@@ -28,7 +34,7 @@ def empty_like_layout(
     n = length if samples is None else samples
     if not is_channel_major(x_bnc):
         return x_bnc.new_empty((batch, n, channels), dtype=dtype)
-    if batch > 1 and x_bnc.stride(2) > x_bnc.stride(0):
+    if is_channel_outer(x_bnc):
         return x_bnc.new_empty((channels, batch, n), dtype=dtype).permute(1, 2, 0)
     return x_bnc.new_empty((batch, channels, n), dtype=dtype).transpose(1, 2)
 

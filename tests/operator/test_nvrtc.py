@@ -1,0 +1,135 @@
+"""The CUDA sources go through the real compiler, which needs no GPU, and are kept on disk."""
+
+import re
+from collections.abc import Callable
+from importlib import resources
+from pathlib import Path
+
+import pytest
+import torch
+
+from shiftsort.operator import columns, nvrtc, rows, sorts
+from shiftsort.operator.layout import Packing
+
+BF16, FP32 = torch.bfloat16, torch.float32
+Compiled = tuple[str, tuple[str, ...]]
+
+
+def has_nvrtc() -> bool:
+    try:
+        nvrtc._library()
+    except OSError:
+        return False
+    return True
+
+
+needs_nvrtc = pytest.mark.skipif(not has_nvrtc(), reason="this build of torch brings no NVRTC")
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[Compiled]:
+    """What would be compiled. Nothing runs."""
+    seen: list[Compiled] = []
+
+    def kernel(
+        file: str, name: str, defines: tuple[str, ...], device: object
+    ) -> Callable[..., None]:
+        seen.append((file, defines))
+        return lambda *args: None
+
+    monkeypatch.setattr(nvrtc, "kernel", kernel)
+    return seen
+
+
+def launch(samples: int, group_size: int | None, dtype: torch.dtype, *, token_major: bool) -> None:
+    """Forward and back, of whatever family takes it."""
+    v = torch.zeros(1, 8, samples, dtype=dtype).transpose(1, 2)
+    v = v.contiguous() if token_major else v
+    steps = torch.zeros(8, dtype=torch.int64)
+    pairs = group_size in (1, 2)
+    family = (columns if token_major else rows) if pairs else sorts
+    kept = {1: Packing.NOTHING, 2: Packing.BITS}.get(group_size or 0)
+    if kept is None:
+        kept = Packing.BYTES if (group_size or samples) <= 256 else Packing.SHORTS
+    _, packed = family.forward(v, steps, None, group_size, False, kept)
+    family.permute(v, packed, steps, None, group_size, True)
+
+
+@needs_nvrtc
+@pytest.mark.parametrize("dtype", [BF16, FP32])
+@pytest.mark.parametrize("token_major", [False, True])
+def test_every_source_compiles(
+    asked: list[Compiled],
+    token_major: bool,
+    dtype: torch.dtype,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    monkeypatch.setenv("SHIFTSORT_CACHE", str(tmp_path))
+    for samples, group_size in ((64, 1), (64, 2), (61, 2), (64, 8), (400, 200), (1100, None)):
+        launch(samples, group_size, dtype, token_major=token_major)
+    for file, defines in set(asked):
+        assert nvrtc.compile_cubin(file, "sm_90", defines)[:4] == b"\x7fELF"
+
+
+@pytest.mark.parametrize("group_size", [2, 20, 100, None])
+def test_lengths_share_their_kernels(asked: list[Compiled], group_size: int | None) -> None:
+    for samples in (1000, 1001, 1002, 1003):
+        launch(samples, group_size, BF16, token_major=True)
+    once = set(asked[: len(asked) // 4])
+    assert set(asked) == once
+
+
+@needs_nvrtc
+def test_a_kernel_is_compiled_once_and_kept(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("SHIFTSORT_CACHE", str(tmp_path))
+    first = nvrtc.compile_cubin("ranks.cu", "sm_90", ("KEY=0",))
+    monkeypatch.setattr(nvrtc, "_compile", lambda *a: pytest.fail("compiled again"))
+    assert nvrtc.compile_cubin("ranks.cu", "sm_90", ("KEY=0",)) == first
+
+
+@needs_nvrtc
+def test_another_architecture_is_another_kernel(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("SHIFTSORT_CACHE", str(tmp_path))
+    for arch in ("sm_80", "sm_90"):
+        nvrtc.compile_cubin("ranks.cu", arch, ("KEY=0",))
+    assert len(list((tmp_path / "kernels").iterdir())) == 2
+
+
+@needs_nvrtc
+def test_a_folder_that_cannot_be_written_costs_no_run(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    taken = tmp_path / "file"
+    taken.write_text("not a folder")
+    monkeypatch.setenv("SHIFTSORT_CACHE", str(taken))
+    assert nvrtc.compile_cubin("ranks.cu", "sm_90", ("KEY=0",))[:4] == b"\x7fELF"
+
+
+@needs_nvrtc
+def test_a_refusal_shows_the_compilers_words(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("SHIFTSORT_CACHE", str(tmp_path))
+    with pytest.raises(nvrtc.CompileError, match=r"ranks\.cu"):
+        nvrtc.compile_cubin("ranks.cu", "sm_90", ("KEY=nonsense",))
+
+
+def test_every_argument_is_eight_bytes_wide() -> None:
+    """Launches pack them all as such; a kernel that takes an int would read half of one."""
+    kernels = 0
+    for file in (resources.files("shiftsort.operator") / "cuda").iterdir():
+        for _, rest in re.findall(r'(extern "C" __global__)(.*?)\{', file.read_text(), re.DOTALL):
+            kernels += 1
+            for parameter in rest[rest.index("(\n") + 2 : rest.rindex(")")].split(","):
+                assert "*" in parameter or parameter.split()[0] == "i64", (file.name, parameter)
+    assert kernels == 8
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_no_gpu_says_why() -> None:
+    assert nvrtc.unavailable() == "no CUDA device"
