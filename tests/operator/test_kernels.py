@@ -14,11 +14,11 @@ import torch
 from torch import Tensor
 
 from shiftsort import CSP, csp
-from shiftsort.operator import columns, eager, layout, nvrtc, plan, rows, sorts
+from shiftsort.operator import columns, eager, layout, nvrtc, pairs, plan, sorts
 from shiftsort.operator.layout import Packing
 from shiftsort.operator.spec import csp_spec
 
-FAMILIES = {"rows": rows, "columns": columns, "sorts": sorts}
+FAMILIES = {"rows": pairs, "columns": pairs, "sorts": sorts}
 needs_compiler = pytest.mark.skipif(host_gpu.COMPILER is None, reason="no C++ compiler")
 
 
@@ -116,7 +116,7 @@ def poisoned(monkeypatch: pytest.MonkeyPatch) -> None:
     def filled(x: Tensor) -> Tensor:
         return x.fill_(math.nan if x.is_floating_point() else x.dtype != torch.bool and 0xA5)
 
-    for family in (rows, columns, sorts):
+    for family in (pairs, sorts):
         for name in ("empty_like_layout", "empty_packed"):
             made = getattr(layout, name)
             monkeypatch.setattr(family, name, lambda *a, made=made, **k: filled(made(*a, **k)))

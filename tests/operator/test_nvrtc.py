@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from shiftsort.operator import columns, nvrtc, rows, sorts
+from shiftsort.operator import nvrtc, pairs, sorts
 from shiftsort.operator.layout import Packing
 
 BF16, FP32 = torch.bfloat16, torch.float32
@@ -46,8 +46,7 @@ def launch(samples: int, group_size: int | None, dtype: torch.dtype, *, token_ma
     v = torch.zeros(1, 8, samples, dtype=dtype).transpose(1, 2)
     v = v.contiguous() if token_major else v
     steps = torch.zeros(8, dtype=torch.int64)
-    pairs = group_size in (1, 2)
-    family = (columns if token_major else rows) if pairs else sorts
+    family = pairs if group_size in (1, 2) else sorts
     kept = {1: Packing.NOTHING, 2: Packing.BITS}.get(group_size or 0)
     if kept is None:
         kept = Packing.BYTES if (group_size or samples) <= 256 else Packing.SHORTS

@@ -3,10 +3,7 @@
 from torch import Tensor
 
 from . import nvrtc
-from .layout import Packing, empty_like_layout, empty_packed
-from .ranks import order_of_pairs
 
-_FORWARD, _APPLY, _UNDO = range(3)
 _THREADS = 256
 _CHUNK = 16
 _TILE = 512
@@ -17,51 +14,18 @@ _ROOM, _ROOM_LONG = 50 * 1024, 68 * 1024
 _LONG = 8192
 
 
-def forward(
-    v_bnc: Tensor,
-    steps: Tensor,
-    lengths: Tensor | None,
-    group_size: int | None,
-    ascending: bool,
-    packing: Packing,
-) -> tuple[Tensor, Tensor]:
-    """y and a bit for each pair."""
-    y_bnc, packed = empty_like_layout(v_bnc), empty_packed(packing, v_bnc)
-    defines = [f"KEY={nvrtc.KEYS[v_bnc.dtype]}", f"REFERENCE={int(not ascending)}"]
-    defines += [f"KEEP={int(packing is Packing.BITS)}", f"PAIRS={int(group_size == 2)}"]
-    order = None if ascending or group_size == 1 else order_of_pairs(v_bnc, lengths)
-    _launch(_FORWARD, defines, v_bnc, packed, steps, lengths, y_bnc, order)
-    return y_bnc, packed
-
-
-def permute(
-    x_bnc: Tensor,
-    packed: Tensor,
-    steps: Tensor,
-    lengths: Tensor | None,
-    group_size: int | None,
-    inverse: bool,
-) -> Tensor:
-    """Apply kept bits, or undo them."""
-    y_bnc = empty_like_layout(x_bnc)
-    defines = [f"BYTES={x_bnc.element_size()}", f"PAIRS={int(group_size == 2)}"]
-    _launch(_UNDO if inverse else _APPLY, defines, x_bnc, packed, steps, lengths, y_bnc)
-    return y_bnc
-
-
-def _launch(
+def launch(
     mode: int,
     defines: list[str],
     x_bnc: Tensor,
+    order: Tensor | None,
     packed: Tensor,
     steps: Tensor,
     lengths: Tensor | None,
     y_bnc: Tensor,
-    order: Tensor | None = None,
 ) -> None:
+    """Compile if need be, and go."""
     batch, samples, channels = x_bnc.shape
-    if x_bnc.numel() == 0:
-        return
     size = x_bnc.element_size()
     index = x_bnc.device.index
     starts = (x_bnc.data_ptr(), x_bnc.stride(0) * size, x_bnc.stride(1) * size)

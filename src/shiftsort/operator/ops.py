@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from . import columns, eager, rows, sorts
+from . import eager, pairs, sorts
 from .layout import Packing, empty_like_layout, empty_packed, packing_of
 from .plan import Plan, packing_for, plan, plan_permute, say_once
 
@@ -41,7 +41,7 @@ class _Family(Protocol):
     ) -> Tensor: ...
 
 
-_FAMILIES: dict[str, _Family] = {"rows": rows, "columns": columns, "sorts": sorts, "eager": eager}
+_FAMILIES: dict[str, _Family] = {"pairs": pairs, "sorts": sorts, "eager": eager}
 
 
 def _family(chosen: Plan) -> _Family:

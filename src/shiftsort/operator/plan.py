@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from . import nvrtc, sorts
-from .layout import Packing, is_channel_major, packing_of
+from .layout import Packing, packing_of
 
 
 @dataclass(frozen=True)
@@ -25,8 +25,7 @@ class Kernel:
 def kernels() -> tuple[Kernel, ...]:
     """Every family there is, whether it runs here or not."""
     return (
-        Kernel("rows", "CUDA: shift and pairs, channel-major", nvrtc.unavailable),
-        Kernel("columns", "CUDA: shift and pairs, token-major", nvrtc.unavailable),
+        Kernel("pairs", "CUDA: shift and pairs", nvrtc.unavailable),
         Kernel("sorts", f"CUDA: groups of 3 to {sorts.LARGEST:,}", nvrtc.unavailable),
         Kernel("eager", "any device, every group size, in plain torch", lambda: None),
     )
@@ -61,7 +60,7 @@ def plan(v_bnc: Tensor, group_size: int | None) -> Plan:
     if v_bnc.device.type != "cuda":
         return Plan("eager")
     largest = v_bnc.shape[1] if group_size is None else min(group_size, v_bnc.shape[1])
-    return _plan(v_bnc.dtype, largest, group_size in (1, 2), is_channel_major(v_bnc))
+    return _plan(v_bnc.dtype, largest, group_size in (1, 2))
 
 
 def plan_permute(x_bnc: Tensor, packed: Tensor, group_size: int | None) -> Plan:
@@ -72,16 +71,16 @@ def plan_permute(x_bnc: Tensor, packed: Tensor, group_size: int | None) -> Plan:
     held = max(largest, sorts.RUN) * x_bnc.element_size()
     if group_size not in (1, 2) and held > sorts.SHARED:
         return Plan("eager")
-    return _plan(torch.float32, min(largest, 3), group_size in (1, 2), is_channel_major(x_bnc))
+    return _plan(torch.float32, min(largest, 3), group_size in (1, 2))
 
 
 @functools.lru_cache(maxsize=4096)
-def _plan(dtype: torch.dtype, largest: int, pairs: bool, channel_major: bool) -> Plan:
+def _plan(dtype: torch.dtype, largest: int, pairs: bool) -> Plan:
     missing = nvrtc.unavailable()
     if missing is not None:
         return Plan("eager", missing)
     if pairs:
-        return Plan("rows" if channel_major else "columns")
+        return Plan("pairs")
     if dtype == torch.float64:
         return Plan("eager", "groups of three and more have no float64 kernel")
     if largest <= sorts.LARGEST:

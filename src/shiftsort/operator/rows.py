@@ -6,64 +6,28 @@ cuda/rows.cu where rows of the output are aligned to 16 bytes, cuda/ragged.cu wh
 from torch import Tensor
 
 from . import nvrtc
-from .layout import Packing, empty_like_layout, empty_packed
-from .ranks import order_of_pairs
 
-_FORWARD, _APPLY, _UNDO = range(3)
 # rows.cu: the threads of a block, and how many channels each takes
 _THREADS = 128
-_CHANNELS = {_FORWARD: 4, _APPLY: 4, _UNDO: 1}
+_CHANNELS = (4, 4, 2)  # for each mode
 # ragged.cu: the warps of a block, the channels of a warp, and how many of these at once
 _WARPS = 8
 _RUN = 8
 _UNROLL = 4
 
 
-def forward(
-    v_bnc: Tensor,
-    steps: Tensor,
-    lengths: Tensor | None,
-    group_size: int | None,
-    ascending: bool,
-    packing: Packing,
-) -> tuple[Tensor, Tensor]:
-    """y and a bit for each pair."""
-    y_bnc, packed = empty_like_layout(v_bnc), empty_packed(packing, v_bnc)
-    defines = [f"KEY={nvrtc.KEYS[v_bnc.dtype]}", f"REFERENCE={int(not ascending)}"]
-    defines += [f"KEEP={int(packing is Packing.BITS)}", f"PAIRS={int(group_size == 2)}"]
-    order = None if ascending or group_size == 1 else order_of_pairs(v_bnc, lengths)
-    _launch(_FORWARD, defines, v_bnc, packed, steps, lengths, y_bnc, order)
-    return y_bnc, packed
-
-
-def permute(
-    x_bnc: Tensor,
-    packed: Tensor,
-    steps: Tensor,
-    lengths: Tensor | None,
-    group_size: int | None,
-    inverse: bool,
-) -> Tensor:
-    """Apply kept bits, or undo them."""
-    y_bnc = empty_like_layout(x_bnc)
-    defines = [f"BYTES={x_bnc.element_size()}", f"PAIRS={int(group_size == 2)}"]
-    _launch(_UNDO if inverse else _APPLY, defines, x_bnc, packed, steps, lengths, y_bnc)
-    return y_bnc
-
-
-def _launch(
+def launch(
     mode: int,
     defines: list[str],
     x_bnc: Tensor,
+    order: Tensor | None,
     packed: Tensor,
     steps: Tensor,
     lengths: Tensor | None,
     y_bnc: Tensor,
-    order: Tensor | None = None,
 ) -> None:
+    """Compile if need be, and go."""
     batch, samples, channels = x_bnc.shape
-    if x_bnc.numel() == 0:
-        return
     size = x_bnc.element_size()
     starts = (y_bnc.data_ptr(), y_bnc.stride(0) * size, y_bnc.stride(2) * size)
     arguments = (
