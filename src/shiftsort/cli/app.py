@@ -6,7 +6,7 @@ import typer
 
 import shiftsort
 
-from . import bench, data, demo, doctor, models, results
+from . import bench, data, demo, doctor, models, results, train
 
 app = typer.Typer(
     name="shiftsort",
@@ -37,6 +37,7 @@ def _root(
 app.command("doctor")(doctor.doctor)
 app.command("models")(models.models)
 app.command("demo")(demo.demo)
+app.command("train")(train.train)
 app.command("results")(results.results)
 app.command("report")(results.report)
 app.add_typer(bench.app, name="bench")

@@ -10,7 +10,7 @@ from functools import partial
 
 from .digits import ROWS as _DIGITS
 from .digits import digits
-from .recipe import Encoder, Mega, Optimiser, Paper, Recipe, Schedule, ViT
+from .recipe import Encoder, Mega, Optimiser, Paper, Recipe, RecipeError, Schedule, ViT
 from .settings import fields, from_plain, override, to_plain
 from .vision import ANALYSIS_ROWS, analysis, cifar10, cifar100, imagenet
 from .vision import ROWS as _VISION
@@ -21,6 +21,7 @@ __all__ = [
     "Optimiser",
     "Paper",
     "Recipe",
+    "RecipeError",
     "Schedule",
     "ViT",
     "fields",
@@ -51,4 +52,4 @@ def get(name: str) -> Recipe:
         return _RECIPES[name]()
     near = difflib.get_close_matches(name, _RECIPES, n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(near)}?" if near else "See: shiftsort recipes"
-    raise ValueError(f"no recipe is called {name!r}; {hint}")
+    raise RecipeError(f"no recipe is called {name!r}; {hint}")

@@ -4,6 +4,10 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 
+class RecipeError(ValueError):
+    """A recipe asks for what cannot be: no such name or field, a wrong type, what does not fit."""
+
+
 @dataclass(frozen=True)
 class Paper:
     """What the paper prints for the row, in percent."""
@@ -135,17 +139,17 @@ class Recipe:
 
     def __post_init__(self) -> None:
         if (self.steps is None) == (self.epochs is None):
-            raise ValueError(
+            raise RecipeError(
                 f"{self.name}: either steps or epochs must be given, got steps={self.steps} with "
                 f"epochs={self.epochs}; set the other one to none"
             )
         for name, least in (("batch", 1), ("accumulate", 1), ("steps", 1), ("every", 1)):
             value = getattr(self, name)
             if value is not None and value < least:
-                raise ValueError(f"{name} must be at least {least}, got {value}")
+                raise RecipeError(f"{name} must be at least {least}, got {value}")
         if self.epochs is not None and self.epochs <= 0:
-            raise ValueError(f"epochs must be above 0, got {self.epochs}")
+            raise RecipeError(f"epochs must be above 0, got {self.epochs}")
         if not 0 <= self.ema < 1:
-            raise ValueError(f"ema must be at least 0 and below 1, got {self.ema}")
+            raise RecipeError(f"ema must be at least 0 and below 1, got {self.ema}")
         if self.optimiser.lr <= 0:
-            raise ValueError(f"optimiser.lr must be above 0, got {self.optimiser.lr}")
+            raise RecipeError(f"optimiser.lr must be above 0, got {self.optimiser.lr}")

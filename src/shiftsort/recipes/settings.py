@@ -8,7 +8,7 @@ import typing
 from collections.abc import Iterable, Iterator
 from typing import Any, Literal
 
-from .recipe import Encoder, Mega, Optimiser, Paper, Recipe, Schedule, ViT
+from .recipe import Encoder, Mega, Optimiser, Paper, Recipe, RecipeError, Schedule, ViT
 
 _MODELS = {"vit": ViT, "encoder": Encoder, "mega": Mega}
 #: They say which row of which table a recipe is, and are not to be set.
@@ -38,7 +38,7 @@ def override(recipe: Recipe, words: Iterable[str]) -> tuple[Recipe, dict[str, An
     for word in words:
         key, equals, text = word.partition("=")
         if not equals:
-            raise ValueError(f"--set takes FIELD=VALUE, got {word!r}")
+            raise RecipeError(f"--set takes FIELD=VALUE, got {word!r}")
         path = _find(recipe, key.strip())
         changed[path] = _value(recipe, path, text.strip())
     # steps and epochs say the same: who sets one means it instead of the other.
@@ -74,14 +74,14 @@ def _find(recipe: Recipe, key: str) -> str:
     if len(named) == 1:
         return named[0]
     if len(named) > 1:
-        raise ValueError(f"--set {key} may mean {' or '.join(named)}; give the full name")
+        raise RecipeError(f"--set {key} may mean {' or '.join(named)}; give the full name")
     for path, value in known.items():
         if isinstance(value, dict) and group in (path, path.rpartition(".")[2]):
             return f"{path}.{option}"
     short = {path.rpartition(".")[2]: path for path in known}
     near = difflib.get_close_matches(key, [*known, *short], n=1)
     hint = f"did you mean {short.get(near[0], near[0])}? " if near else ""
-    raise ValueError(f"no field is called {key!r}; {hint}There are: {', '.join(known)}")
+    raise RecipeError(f"no field is called {key!r}; {hint}There are: {', '.join(known)}")
 
 
 def _value(recipe: Recipe, path: str, text: str) -> Any:
@@ -95,7 +95,7 @@ def _value(recipe: Recipe, path: str, text: str) -> Any:
         except ValueError:
             continue
     expected = " or ".join(_describe(option) for option in options)
-    raise ValueError(f"--set {path}={text} was given, expected {expected}")
+    raise RecipeError(f"--set {path}={text} was given, expected {expected}")
 
 
 def _options(hint: Any) -> Iterator[Any]:
@@ -160,6 +160,6 @@ def _apply(node: Any, changed: dict[str, Any]) -> Any:
             values[first] = value
     for first, inner in groups.items():
         if isinstance(node, dict):
-            raise ValueError(f"options have no parts, got {first}.{next(iter(inner))}")
+            raise RecipeError(f"options have no parts, got {first}.{next(iter(inner))}")
         values[first] = _apply(values.get(first, getattr(node, first)), inner)
     return {**node, **values} if isinstance(node, dict) else dataclasses.replace(node, **values)

@@ -1,0 +1,16 @@
+"""From a recipe to a run folder: Lightning's Trainer, exact resume, one result at the end."""
+
+from .errors import RunError
+from .module import Scores, TrainingModule
+from .train import Machine, evaluate, resume, train
+
+__all__ = [
+    "Machine",
+    "RecipeError",
+    "RunError",
+    "Scores",
+    "TrainingModule",
+    "evaluate",
+    "resume",
+    "train",
+]

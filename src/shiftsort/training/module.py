@@ -1,0 +1,179 @@
+"""One training step and one judgement of a batch, for Lightning.
+
+What is random in a step follows from the seed and the step's number: a run that goes on draws what
+the uninterrupted one would have drawn.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import lightning.pytorch as pl
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from .. import recipes, tasks
+from . import build, schedule
+from .batches import Counted, seed_of
+
+#: The label of a position that has none.
+_NO_LABEL = -100
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Loss, and accuracies in percent; top-5 means nothing with five classes or fewer."""
+
+    loss: float
+    top1: float
+    top5: float | None
+
+
+class TrainingModule(pl.LightningModule):
+    """A recipe's model on its way from update `first` to `steps`."""
+
+    def __init__(
+        self,
+        recipe: recipes.Recipe,
+        facts: tasks.Facts,
+        *,
+        steps: int,
+        updates_per_epoch: int,
+        first: int = 0,
+        precision: str = "float32",
+        compiled: bool = False,
+    ) -> None:
+        super().__init__()
+        self.recipe, self.facts = recipe, facts
+        self.steps, self.updates_per_epoch, self.first = steps, updates_per_epoch, first
+        self.precision = precision
+        torch.manual_seed(recipe.seed)
+        self.model = build.model(recipe, facts)
+        self.inputs = build.Inputs(facts)
+        if compiled:
+            self.model.compile()
+        self.validates = recipe.choose_on != "nothing"
+        self.scores: Scores | None = None
+        self._mix: Any = None
+        if recipe.augment == "mix":
+            from ..tasks import imagenet
+
+            self._mix = imagenet.mix(facts.classes)
+
+    @property
+    def step(self) -> int:
+        """Updates done since the run began, before it was interrupted too."""
+        return self.first + self.trainer.global_step
+
+    def forward(self, inputs: Tensor, lengths: Tensor) -> Tensor:
+        """Logits of a task's batch."""
+        widened = self.inputs(inputs, lengths)
+        with torch.autocast(
+            inputs.device.type, torch.bfloat16, enabled=self.precision == "bfloat16"
+        ):
+            return self.model(*widened)
+
+    def configure_optimizers(self) -> torch.optim.Optimizer:
+        """Adam, its rate set before each step."""
+        wanted = self.recipe.optimiser
+        return torch.optim.AdamW(
+            [parameter for parameter in self.model.parameters() if parameter.requires_grad],
+            lr=wanted.lr,
+            betas=(wanted.beta1, wanted.beta2),
+            eps=wanted.eps,
+            weight_decay=wanted.weight_decay,
+            fused=self.device.type == "cuda",
+        )
+
+    def rate(self) -> float:
+        """The learning rate of the update that is next."""
+        return schedule.rate(
+            self.recipe.schedule,
+            self.recipe.optimiser.lr,
+            self.step,
+            self.steps,
+            self.updates_per_epoch,
+        )
+
+    def on_train_batch_start(self, batch: Any, batch_idx: int) -> None:
+        """Set what the step draws from, and its learning rate."""
+        part = batch_idx % self.recipe.accumulate
+        seed = seed_of("step", self.recipe.seed, self.step, part, self.global_rank)
+        torch.manual_seed(seed)
+        for group in self.trainer.optimizers[0].param_groups:
+            group["lr"] = self.rate()
+
+    def training_step(self, batch: tasks.Batch, batch_idx: int) -> dict[str, Tensor]:
+        """The loss, and how many of the labels were right."""
+        inputs, labels = batch.inputs, batch.labels
+        if self.recipe.augment == "crop-flip":
+            from ..tasks.vision import crop_and_flip
+
+            inputs = crop_and_flip(inputs, _generator(inputs.device))
+        targets = labels
+        if self._mix is not None:
+            inputs, targets = self._mix(inputs, labels)
+        logits = self(inputs, batch.lengths).float()
+        loss = cross_entropy(
+            logits.flatten(0, -2),
+            targets.flatten(0, -2) if targets.is_floating_point() else targets.flatten(),
+            label_smoothing=self.recipe.label_smoothing,
+        )
+        with torch.no_grad():
+            right = (logits.argmax(-1) == labels).sum()
+            total = (labels != _NO_LABEL).sum()
+        return {"loss": loss, "right": right, "total": total}
+
+    def on_validation_epoch_start(self) -> None:
+        self._begin()
+
+    def on_test_epoch_start(self) -> None:
+        self._begin()
+
+    def validation_step(self, batch: Counted, batch_idx: int) -> None:
+        self._judge(batch)
+
+    def test_step(self, batch: Counted, batch_idx: int) -> None:
+        self._judge(batch)
+
+    def on_validation_epoch_end(self) -> None:
+        self._finish()
+
+    def on_test_epoch_end(self) -> None:
+        self._finish()
+
+    def _begin(self) -> None:
+        # Some mixers draw when they are judged too.
+        torch.manual_seed(seed_of("judge", self.recipe.seed))
+        self._sums = torch.zeros(4, dtype=torch.float64, device=self.device)
+
+    def _judge(self, batch: Counted) -> None:
+        logits = self(batch.inputs, batch.lengths).float()
+        labels = batch.labels.clone()
+        labels[~batch.counted] = _NO_LABEL
+        logits, labels = logits.flatten(0, -2), labels.flatten()
+        places = logits.topk(min(5, logits.shape[-1]), dim=-1).indices == labels[:, None]
+        self._sums += torch.stack(
+            (
+                cross_entropy(logits, labels, reduction="sum", ignore_index=_NO_LABEL),
+                places[:, 0].sum(),
+                places.sum(),
+                (labels != _NO_LABEL).sum(),
+            )
+        )
+
+    def _finish(self) -> None:
+        sums = self.trainer.strategy.reduce(self._sums, reduce_op="sum")
+        loss, top1, top5, total = sums.tolist()
+        self.scores = Scores(
+            loss / total,
+            100 * top1 / total,
+            100 * top5 / total if self.facts.classes > 5 else None,
+        )
+
+
+def _generator(device: torch.device) -> torch.Generator:
+    """The one that `torch.manual_seed` sets for a device."""
+    if device.type == "cuda":
+        return torch.cuda.default_generators[device.index]
+    return torch.default_generator

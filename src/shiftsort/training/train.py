@@ -1,0 +1,245 @@
+"""Train a recipe into a run folder, go on with a run, and judge one again."""
+
+import dataclasses
+import logging
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import lightning.pytorch as pl
+import torch
+from lightning.pytorch.utilities import rank_zero_only
+
+from .. import recipes, tasks
+from ..models import count_parameters
+from . import build, checkpoints, folder
+from .callbacks import Keeper, Recorder, Tested
+from .data import TaskData, order_of, updates_of
+from .errors import RunError
+from .module import Scores, TrainingModule
+
+#: Rows of metrics.csv between two looks at the validation, and looks in a run.
+_ROWS, _LOOKS = 5, 40
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Where a run happens; it decides nothing of what comes out but the last digits."""
+
+    devices: int = 1
+    nodes: int = 1
+    strategy: str = "ddp"
+    compiled: bool = False
+    bar: bool = True
+
+
+def train(
+    recipe: recipes.Recipe,
+    run: Path,
+    *,
+    data: Path | None = None,
+    machine: Machine = Machine(),
+    overrides: dict[str, Any] | None = None,
+    command: str = "",
+    say: Callable[[str], None] = print,
+) -> dict[str, Any]:
+    """Train from the start; returns what result.json says."""
+    opened = _open(recipe, data, machine)
+    if rank_zero_only.rank == 0:
+        folder.require_fresh(run)
+        checkpoints.require_room(run, _bytes(recipe, opened))
+        folder.create(run, recipe, overrides or {}, command)
+    return _run(recipe, run, opened, machine, None, overrides or {}, command, say)
+
+
+def resume(
+    run: Path,
+    *,
+    expected: str | None = None,
+    data: Path | None = None,
+    machine: Machine = Machine(),
+    command: str = "",
+    say: Callable[[str], None] = print,
+) -> dict[str, Any]:
+    """Go on with a run from its newest whole checkpoint, or from its start if there is none."""
+    recipe, overrides = folder.read_recipe(run)
+    if expected not in (None, recipe.name):
+        raise RunError(f"{run} is a run of {recipe.name}, not of {expected}")
+    if (run / folder.RESULT).exists():
+        raise RunError(f"{run} has ended: it has a {folder.RESULT}; judge it with: evaluate {run}")
+    opened = _open(recipe, data, machine)
+    checkpoints.require_room(run, _bytes(recipe, opened))
+    checkpoint = checkpoints.newest(run, say)
+    step = 0 if checkpoint is None else checkpoint.step
+    say(f"{run}: going on behind update {step}" if step else f"{run}: starting again")
+    return _run(recipe, run, opened, machine, checkpoint, overrides, command, say)
+
+
+def evaluate(
+    run: Path,
+    *,
+    data: Path | None = None,
+    split: str = "test",
+    machine: Machine = Machine(),
+) -> Scores:
+    """The scores of a run's weights on a split."""
+    recipe, _ = folder.read_recipe(run)
+    weights = final_weights(run)
+    opened = _open(recipe, data, machine)
+    opened.split(split)
+    opened = dataclasses.replace(opened, splits={**opened.splits, "test": opened.split(split)})
+    module = TrainingModule(
+        recipe, opened.facts, steps=1, updates_per_epoch=1, precision=precision_of(recipe)
+    )
+    trainer = _trainer(machine, callbacks=[Tested(weights)])
+    trainer.test(module, datamodule=TaskData(recipe, opened, 0, 0), verbose=False)
+    assert module.scores is not None
+    return module.scores
+
+
+def precision_of(recipe: recipes.Recipe) -> str:
+    """What "auto" is here."""
+    if recipe.precision != "auto":
+        return recipe.precision
+    return "bfloat16" if torch.cuda.is_available() else "float32"
+
+
+def _open(recipe: recipes.Recipe, data: Path | None, machine: Machine) -> tasks.Data:
+    """The recipe's samples, made now if they can be, when model and batch fit the task."""
+    try:
+        task = tasks.get(recipe.task, **recipe.task_settings)
+        with torch.device("meta"):
+            build.model(recipe, task.facts())
+    except (TypeError, ValueError) as error:
+        raise recipes.RecipeError(f"{recipe.name}: {error}") from None
+    task.make(data)
+    opened = task.open(data, choose_on=recipe.choose_on)
+    try:
+        order_of(recipe, len(opened.split("train")), 0, machine.devices * machine.nodes)
+    except ValueError as error:
+        raise recipes.RecipeError(f"{recipe.name}: {error}") from None
+    return opened
+
+
+def _bytes(recipe: recipes.Recipe, opened: tasks.Data) -> int:
+    """Of the weights."""
+    with torch.device("meta"):
+        return 4 * count_parameters(build.model(recipe, opened.facts))
+
+
+def _run(
+    recipe: recipes.Recipe,
+    run: Path,
+    opened: tasks.Data,
+    machine: Machine,
+    checkpoint: checkpoints.Checkpoint | None,
+    overrides: dict[str, Any],
+    command: str,
+    say: Callable[[str], None],
+) -> dict[str, Any]:
+    order = order_of(recipe, len(opened.split("train")))
+    steps = updates_of(recipe, order)
+    first = 0 if checkpoint is None else checkpoint.step
+    every = recipe.every or max(steps // _LOOKS, 1)
+    module = TrainingModule(
+        recipe,
+        opened.facts,
+        steps=steps,
+        updates_per_epoch=order.updates_per_epoch,
+        first=first,
+        precision=precision_of(recipe),
+        compiled=machine.compiled,
+    )
+    parameters = count_parameters(module.model)
+    keeper = Keeper(run, every, recipe.ema)
+    if checkpoint is not None:
+        keeper.resume(checkpoint)
+    recorder = Recorder(run, max(every // _ROWS, 1), first, keeper, machine.bar)
+    trainer = _trainer(
+        machine,
+        callbacks=[keeper, recorder, Tested(run / folder.WEIGHTS)],
+        max_steps=steps - first,
+        accumulate_grad_batches=recipe.accumulate,
+        gradient_clip_val=recipe.clip or None,
+        val_check_interval=every * recipe.accumulate if module.validates else 1.0,
+        check_val_every_n_epoch=None if module.validates else 1,
+        limit_val_batches=1.0 if module.validates else 0,
+    )
+    loaders = TaskData(recipe, opened, first, steps)
+    if torch.cuda.is_available():
+        torch.cuda.reset_peak_memory_stats()
+    if first < steps:
+        try:
+            trainer.fit(module, datamodule=loaders)
+        except SystemExit:  # what Lightning makes of Ctrl-C
+            if trainer.interrupted:
+                raise KeyboardInterrupt from None
+            raise
+    peak = torch.cuda.max_memory_allocated() if torch.cuda.is_available() else None
+    if trainer.is_global_zero:
+        checkpoints.save_weights(run / folder.WEIGHTS, keeper.chosen)
+    trainer.test(module, datamodule=loaders, verbose=False)
+    published = recipes.get(recipe.name)
+    about = folder.environment(command)
+    result = {
+        "format": 1,
+        "recipe": recipe.name,
+        "table": recipe.table,
+        "row": recipe.row,
+        "task": recipe.task,
+        "paper": None if recipe.paper is None else vars(recipe.paper),
+        "parameters": parameters,
+        "seed": recipe.seed,
+        "test": vars(module.scores),
+        "validation": keeper.best,
+        "chosen_on": recipe.choose_on,
+        "steps": steps,
+        "steps_published": updates_of(published, order_of(published, len(opened.split("train")))),
+        "epochs": steps / order.updates_per_epoch,
+        "steps_per_second": recorder.steps_per_second,
+        "peak_memory_bytes": peak,
+        "device": about["device"],
+        "precision": module.precision,
+        "date": about["date"],
+        "versions": about["versions"],
+        "commit": about["commit"],
+        "command": command,
+        "overrides": overrides,
+    }
+    if trainer.is_global_zero:
+        folder.write_json(run / folder.RESULT, result)
+    return result
+
+
+def _trainer(machine: Machine, **options: Any) -> pl.Trainer:
+    _quiet()
+    return pl.Trainer(
+        accelerator="auto",
+        devices=machine.devices,
+        num_nodes=machine.nodes,
+        strategy="auto" if machine.devices * machine.nodes == 1 else machine.strategy,
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        num_sanity_val_steps=0,
+        use_distributed_sampler=False,
+        **options,
+    )
+
+
+def final_weights(run: Path) -> Path:
+    """The weights that a run ended with."""
+    if not (run / folder.WEIGHTS).exists():
+        folder.read_recipe(run)
+        raise RunError(f"{run} has not ended; go on with it with: --resume {run}")
+    return run / folder.WEIGHTS
+
+
+def _quiet() -> None:
+    """Lightning's advertisements and notes on its own settings; its errors stay."""
+    for name in ("lightning.pytorch", "lightning.fabric", "pytorch_lightning"):
+        logging.getLogger(name).setLevel(logging.ERROR)
+    warnings.filterwarnings("ignore", module=r"lightning\..*")

@@ -1,0 +1,125 @@
+"""A run from its recipe to its result."""
+
+import csv
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+
+from shiftsort import recipes, training
+from shiftsort.training import checkpoints, folder
+
+_QUIET = training.Machine(bar=False)
+
+
+def test_a_run_leaves_everything_in_its_folder(tiny, digits: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    recipe = tiny()
+    result = training.train(
+        recipe, run, data=digits, machine=_QUIET, overrides={"steps": 12}, command="the command"
+    )
+    assert json.loads((run / "result.json").read_text()) == json.loads(json.dumps(result))
+    assert folder.read_recipe(run) == (recipe, {"steps": 12})
+    assert result["format"] == 1
+    assert (result["table"], result["row"], result["task"]) == ("digits", "csp", "digits")
+    assert (result["steps"], result["steps_published"]) == (12, 800)
+    assert result["epochs"] == pytest.approx(12 / 20)
+    assert result["chosen_on"] == "validation"
+    assert result["command"] == "the command"
+    assert 0 < result["test"]["top1"] <= result["test"]["top5"] <= 100
+    assert result["steps_per_second"] > 0
+    assert (run / "environment.json").exists()
+    assert list((run / "tensorboard").glob("events*"))
+
+    with (run / "metrics.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    looks = [row for row in rows if row["validation_top1"]]
+    assert [int(row["step"]) for row in looks] == [4, 8, 12]
+    assert max(float(row["validation_top1"]) for row in looks) == pytest.approx(
+        result["validation"]["top1"]
+    )
+    assert {row["train_loss"] != "" for row in rows if not row["validation_top1"]} == {True}
+
+    scores = training.evaluate(run, data=digits, machine=_QUIET)
+    assert vars(scores) == result["test"], "the weights on the disk are those that were tested"
+
+
+def test_the_best_weights_on_the_validation_are_tested(tiny, digits: Path, tmp_path: Path) -> None:
+    result = training.train(tiny("lr=0.05"), tmp_path, data=digits, machine=_QUIET)
+    scores = training.evaluate(tmp_path, data=digits, split="validation", machine=_QUIET)
+    assert scores.top1 == result["validation"]["top1"]
+
+
+def test_with_nothing_to_choose_the_last_weights_are_tested(
+    tiny, digits: Path, tmp_path: Path
+) -> None:
+    recipe = tiny("choose_on=nothing", "steps=10")
+    result = training.train(recipe, tmp_path, data=digits, machine=_QUIET)
+    assert result["validation"] is None
+    last = checkpoints.newest(tmp_path, pytest.fail)
+    assert last.step == 10
+    chosen = checkpoints.load_weights(tmp_path / "weights.safetensors")
+    assert all(torch.equal(chosen[name], last.weights[name]) for name in last.weights)
+
+
+def test_an_average_of_the_weights_is_what_is_tested(tiny, digits: Path, tmp_path: Path) -> None:
+    recipe = tiny("choose_on=nothing", "ema=0.5", "steps=3", "every=1")
+    training.train(recipe, tmp_path, data=digits, machine=_QUIET)
+    weights = {
+        step: checkpoints.load_weights(
+            tmp_path / "checkpoints" / f"step-{step:08}" / "weights.safetensors"
+        )["head.weight"]
+        for step in (2, 3)
+    }
+    state = torch.load(tmp_path / "checkpoints" / "step-00000002" / "state.pt", weights_only=True)
+    expected = torch.lerp(state["average"]["head.weight"], weights[3], 0.5)
+    chosen = checkpoints.load_weights(tmp_path / "weights.safetensors")["head.weight"]
+    torch.testing.assert_close(chosen, expected)
+    assert not torch.equal(chosen, weights[3])
+
+
+def test_a_batch_taken_in_parts_gives_the_same_training(tiny, digits: Path, tmp_path: Path) -> None:
+    for parts in (1, 4):
+        recipe = tiny(f"accumulate={parts}", "dropout=0", "steps=4", "choose_on=nothing", "clip=1")
+        training.train(recipe, tmp_path / str(parts), data=digits, machine=_QUIET)
+    whole, in_parts = (
+        checkpoints.load_weights(tmp_path / name / "weights.safetensors") for name in ("1", "4")
+    )
+    for name, expected in whole.items():
+        torch.testing.assert_close(in_parts[name], expected, rtol=1e-3, atol=1e-5)
+
+
+def test_a_run_is_not_written_over(tiny, digits: Path, tmp_path: Path) -> None:
+    folder.create(tmp_path, tiny(), {}, "")
+    with pytest.raises(training.RunError, match="has a run already"):
+        training.train(tiny(), tmp_path, data=digits, machine=_QUIET)
+
+
+def test_a_full_disk_is_said_before_training(
+    tiny, digits: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usage = shutil.disk_usage(tmp_path)._replace(free=1000)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
+    with pytest.raises(training.RunError, match="MB free, and the checkpoints need"):
+        training.train(tiny(), tmp_path, data=digits, machine=_QUIET)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["mixer_options.bogus=1"], "takes no option 'bogus'"),
+        (["batch=5000"], "1297 training samples"),
+        (["batch=9", "accumulate=2"], "do not divide"),
+        (["task=listops"], "vit reads pixels"),
+        (["task_settings.bogus=1"], "no setting 'bogus'"),
+    ],
+)
+def test_a_recipe_that_cannot_be_leaves_no_folder(
+    words: list[str], message: str, tiny, digits: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(recipes.RecipeError, match=message):
+        training.train(tiny(*words), tmp_path / "run", data=digits, machine=_QUIET)
+    assert not (tmp_path / "run").exists()
