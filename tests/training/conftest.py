@@ -11,7 +11,7 @@ from shiftsort import recipes, tasks
 pytest.importorskip("lightning")
 
 #: A model so small that starting is what takes time.
-TINY = ("depth=1", "dim=16", "mlp_dim=16", "heads=2", "dropout=0.2", "steps=12", "every=4")
+_TINY = ("depth=1", "dim=16", "mlp_dim=16", "heads=2", "dropout=0.2", "steps=12", "every=4")
 
 
 @pytest.fixture(scope="session")
@@ -22,9 +22,14 @@ def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def tiny() -> Callable[..., recipes.Recipe]:
+def tiny_words() -> tuple[str, ...]:
+    return _TINY
+
+
+@pytest.fixture
+def tiny(tiny_words: tuple[str, ...]) -> Callable[..., recipes.Recipe]:
     def make(*words: str, name: str = "digits/csp") -> recipes.Recipe:
-        return recipes.override(recipes.get(name), [*TINY, *words])[0]
+        return recipes.override(recipes.get(name), [*tiny_words, *words])[0]
 
     return make
 

@@ -11,4 +11,7 @@ memory.py         peak memory, bytes saved for backward, memory that stays mappe
 measure.py        candidates x cases -> measurements, in two rounds
 record.py         measurements -> ratios, and JSON
 table.py, plot.py to look at
+trainees.py       whole models, and what they read
+train_step.py     training steps a second and peak memory of these
+plot_train_step.py to look at
 """

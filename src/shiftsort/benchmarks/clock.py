@@ -32,10 +32,39 @@ class Samples:
 def sample(trial: Trial, device: str, budget: float, least: int, most: int) -> Samples:
     """Trials for about `budget` seconds, at least `least` and at most `most`, after a warm-up."""
     one_trial = _warm_up(trial, device)
-    count = max(least, min(most, int(budget / max(one_trial, 1e-6))))
+    count = _count(one_trial, budget, least, most)
     if device == "cpu":
         return _sample_cpu(trial, count)
     return _sample_cuda(trial, count, one_trial)
+
+
+def sample_steps(
+    step: Callable[[], object], device: str, budget: float, least: int, most: int
+) -> list[float]:
+    """Milliseconds from one step to the next, each issued as soon as the host can, as in training.
+
+    Unlike `sample` this does not hide the host: a step whose kernels are done before the next ones
+    are launched takes as long as launching them does.
+    """
+    one_step = _warm_up(lambda number, mark: step(), device)
+    marks: list[float] = []
+    events: list[torch.cuda.Event] = []
+    count = _count(one_step, budget, least, most)
+    for number in range(count + 1):
+        if number:
+            step()
+        if device == "cpu":
+            marks.append(1e3 * time.perf_counter())
+        else:
+            _record(events)
+    if device == "cpu":
+        return [b - a for a, b in itertools.pairwise(marks)]
+    torch.cuda.synchronize()
+    return [a.elapsed_time(b) for a, b in itertools.pairwise(events)]
+
+
+def _count(one_trial: float, budget: float, least: int, most: int) -> int:
+    return max(least, min(most, int(budget / max(one_trial, 1e-6))))
 
 
 def _warm_up(trial: Trial, device: str) -> float:

@@ -67,6 +67,36 @@ def print_data(rows: list[Row], device: str, console: Console) -> None:
     console.print(table)
 
 
+def print_training(rows: list[Row], device: str, console: Console, together: bool) -> None:
+    """The fastest first, in one table for each length, or all `together`."""
+    tables: dict[str, list[Row]] = {}
+    for row in rows:
+        batch, samples = row["shape"]
+        shape = f"B = {batch}" if together else f"B = {batch}, N = {samples}"
+        tables.setdefault(shape, []).append(row)
+    for shape, some in tables.items():
+        table = _table(f"training, {shape} on {device}")
+        _columns(table, "model")
+        _columns(
+            table, "N", "steps / s", "sequences / s", "step ms", "peak MB", "parameters",
+            justify="right",
+        )  # fmt: skip
+        measured = [row for row in some if row["failed"] is None]
+        for row in sorted(measured, key=lambda row: -row["steps_per_s"]):
+            table.add_row(
+                row["candidate"],
+                str(row["shape"][1]),
+                f"{row['steps_per_s']:.3g}",
+                f"{row['samples_per_s']:.4g}",
+                _time(row, "step"),
+                _megabytes(row["peak_bytes"]["step"]),
+                f"{row['parameters']:,}",
+            )
+        if measured:
+            console.print(table)
+    _print_notes(rows, console)
+
+
 def print_layer(rows: list[Row], device: str, console: Console) -> None:
     """One table for each shape; the fastest attention layer is the measure."""
     for shape, some in _by_shape(rows):

@@ -1,7 +1,7 @@
 """Speed and memory, side by side with what people would use instead."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import torch
 import typer
@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from shiftsort.benchmarks.candidate import Candidate
     from shiftsort.benchmarks.case import Case
     from shiftsort.benchmarks.record import Row
+    from shiftsort.benchmarks.trainees import Trainee
+
+Named = TypeVar("Named", bound="Candidate | Trainee")
 
 app = typer.Typer(help=__doc__, no_args_is_help=True)
 
@@ -39,6 +42,15 @@ Order = Annotated[str, typer.Option(help="reference or ascending.")]
 Only = Annotated[
     list[str] | None,
     typer.Option(help="Candidates whose name holds this, besides the copy; may be repeated."),
+]
+OnlyModels = Annotated[
+    list[str] | None, typer.Option("--only", help="Models whose name holds this; may be repeated.")
+]
+Batch = Annotated[
+    int | None, typer.Option(min=1, help="Sequences or images in a batch (default: 32, CPU: 1).")
+]
+PlotTraining = Annotated[
+    Path | None, typer.Option("--plot", help="Draw steps a second, with memory as area.")
 ]
 Quick = Annotated[bool, typer.Option("--quick", help="Fewer repeats.")]
 Json = Annotated[Path | None, typer.Option("--json", help="Write everything to this file.")]
@@ -133,6 +145,101 @@ def data(
         record.write(json, record.document("data", rows, settings, commit))
 
 
+@app.command()
+def lra(
+    lengths: Lengths = "3072",
+    batch: Batch = None,
+    dtype: Dtype = None,
+    device: Device = None,
+    only: OnlyModels = None,
+    quick: Quick = False,
+    json: Json = None,
+    plot: PlotTraining = None,
+    commit: Commit = None,
+) -> None:
+    """Training steps a second and peak memory of the Long Range Arena encoder, mixer by mixer.
+
+    The encoder is the one for text: 4 layers, 256 wide, 4 heads. A step is forward, loss, backward
+    and Adam on sequences of full length; below float32 it runs under autocast. Times are medians;
+    the peak holds parameters, gradients, Adam's averages and activations.
+    """
+    from shiftsort.benchmarks import trainees
+
+    device = _device(device)
+    some = trainees.encoders(_numbers("--lengths", lengths), _batch(batch, device))
+    _train("lra", some, dtype, device, only, quick, json, plot, commit)
+
+
+@app.command()
+def model(
+    batch: Batch = None,
+    dtype: Dtype = None,
+    device: Device = None,
+    only: OnlyModels = None,
+    quick: Quick = False,
+    json: Json = None,
+    plot: PlotTraining = None,
+    commit: Commit = None,
+) -> None:
+    """Training steps a second and peak memory of the papers' ViT and MEGA, with attention and CSP.
+
+    Measured as by `bench lra`; the sizes are those that `shiftsort models` lists.
+    """
+    from shiftsort.benchmarks import trainees
+
+    device = _device(device)
+    some = trainees.vits_and_megas(_batch(batch, device))
+    _train("model", some, dtype, device, only, quick, json, plot, commit)
+
+
+def _train(
+    bench: str,
+    some: list["Trainee"],
+    dtype: str | None,
+    device: str,
+    only: list[str] | None,
+    quick: bool,
+    json: Path | None,
+    plot: Path | None,
+    commit: str | None,
+) -> None:
+    from shiftsort.benchmarks import memory, record, table, train_step
+
+    number = _dtype(dtype or ("float32" if device == "cpu" else "bfloat16"))
+    chosen = _chosen(some, only, None)
+    if device == "cpu":
+        memory.keep_freed_memory()
+    effort = train_step.QUICK if quick else train_step.NORMAL
+    with Console(stderr=True).status("starting") as status:
+        rows = train_step.measure(chosen, device, number, effort, status.update)
+    name, together = record.device_name(device), bench == "model"
+    table.print_training(rows, name, table.console(), together)
+    if json is not None:
+        settings = {"device": device, "dtype": _name_of(number), "quick": quick}
+        record.write(json, record.document(bench, rows, settings, commit))
+    if plot is not None:
+        from shiftsort.benchmarks.plot_train_step import plot as draw
+
+        draw(rows, plot, f"{name}, {_name_of(number)}, batches of {chosen[0].batch}", together)
+
+
+def _device(device: str | None) -> str:
+    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    there = device == "cpu" or (device.startswith("cuda") and torch.cuda.is_available())
+    _require(there, f"--device must be cpu, or cuda where torch sees a GPU, got {device!r}")
+    return device
+
+
+def _batch(batch: int | None, device: str) -> int:
+    return batch or (1 if device == "cpu" else 32)
+
+
+def _dtype(dtype: str) -> torch.dtype:
+    dtype = _SHORT_DTYPES.get(dtype, dtype)
+    _require(dtype in _DTYPES, f"--dtype must be one of {', '.join(_DTYPES)}, got {dtype!r}")
+    return _DTYPES[dtype]
+
+
 def _cases(
     shapes: list[str] | None,
     tokens: int | None,
@@ -163,9 +270,7 @@ def _cases(
         sizes = list(dict.fromkeys((case.batch, case.samples, channels) for case in defaults))
     first = replace(defaults[0], steps=steps, order=order)
     if dtype is not None:
-        dtype = _SHORT_DTYPES.get(dtype, dtype)
-        _require(dtype in _DTYPES, f"--dtype must be one of {', '.join(_DTYPES)}, got {dtype!r}")
-        first = replace(first, dtype=_DTYPES[dtype])
+        first = replace(first, dtype=_dtype(dtype))
     return [
         replace(first, batch=b, samples=n, channels=c, group_size=group)
         for b, n, c in sizes
@@ -201,9 +306,8 @@ def _require(valid: bool, message: str) -> None:
         raise typer.BadParameter(message)
 
 
-def _chosen(
-    candidates: list["Candidate"], only: list[str] | None, always: str
-) -> list["Candidate"]:
+def _chosen(candidates: list[Named], only: list[str] | None, always: str | None) -> list[Named]:
+    """Those whose name holds one of the texts, and the one called `always`."""
     if not only:
         return candidates
     chosen = [c for c in candidates if any(text in c.name for text in only)]

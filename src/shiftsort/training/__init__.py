@@ -6,7 +6,6 @@ from .train import Machine, evaluate, resume, train
 
 __all__ = [
     "Machine",
-    "RecipeError",
     "RunError",
     "Scores",
     "TrainingModule",
