@@ -6,7 +6,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 JOBS ?= 2
 
-.PHONY: demo test check format clean
+.PHONY: demo test check format pages clean
 
 demo: $(READY)
 	$(BIN)/shiftsort demo
@@ -23,6 +23,10 @@ check: $(READY)
 format: $(READY)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+# The parts of README and docs that commands make.
+pages: $(READY)
+	$(BIN)/python tests/pages.py
 
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

@@ -9,7 +9,6 @@ from typer.testing import CliRunner
 
 from shiftsort import mixers
 from shiftsort.cli.app import app
-from shiftsort.cli.models import mixers_as_markdown
 from shiftsort.mixers.mixer import About, HeadMixer, wipe_heads
 from shiftsort.models.catalog import BODIES, sizes
 
@@ -44,13 +43,6 @@ def test_an_unknown_mixer_is_answered_with_the_nearest():
     result = run("refomer")
     assert result.exit_code == 2
     assert "did you mean 'reformer'?" in result.output
-
-
-def test_the_page_holds_the_table_that_the_command_makes():
-    page = PAGE.read_text()
-    table = page.split("<!-- made by: shiftsort models --markdown -->\n")[1].split("\n<!-- end")[0]
-    assert table == mixers_as_markdown(), "run: shiftsort models --markdown"
-    assert run("--markdown").output.strip() == table
 
 
 def test_the_pages_example_of_a_new_mixer_is_one():

@@ -167,3 +167,34 @@ def test_a_run_that_has_not_ended_is_told_from_one_that_is_not_there(tmp_path):
 def test_a_bar_in_a_cell_does_not_break_the_markdown(tmp_path):
     (experiment,) = read(write(tmp_path, result(row="a|b")))
     assert r"a\|b" in table.markdown([experiment])
+
+
+def test_markdown_names_the_command_of_each_run_and_where_it_ran(tmp_path):
+    seeds = [
+        result(seed=n, command=f"shiftsort train cifar10/csp --seed {n}", peak_memory_bytes=None)
+        for n in range(2)
+    ]
+    found = run("--dir", write(tmp_path, *seeds, result(row="mha")), "--markdown").output
+    assert (
+        "- `shiftsort train cifar10/csp --seed 1` (NVIDIA H200, bf16-mixed, 120 steps a second, "
+        f"2026-11-18, commit 0123456789): `{tmp_path.as_posix()}/1.json`" in found
+    )
+    assert "1,200 MB at most" in found
+
+
+def test_what_has_no_result_is_listed_with_the_command(tmp_path):
+    made = [("cifar10", "cifar10/csp"), ("lra", "lra/text/csp"), ("lra", "lra/text/mha"),
+            ("lra", "lra/image/csp"), ("cifar10", "cifar10/mha")]  # fmt: skip
+    lines = table.missing(made, read(write(tmp_path, result()))).splitlines()
+    assert lines[2:] == [
+        "| cifar10 | 1 of 2 | cifar10/mha | `shiftsort train cifar10/mha` |",
+        "| lra | 0 of 3 | lra/text/{csp, mha}, lra/image/csp | `shiftsort train lra/text/csp` |",
+    ]
+
+
+def test_missing_knows_the_recipes(tmp_path):
+    write(tmp_path, result())
+    found = run("cifar10", "--missing", "--dir", tmp_path).output
+    assert "4 of 5" not in found
+    assert "1 of 5 | cifar10/{mha, shift, sort, csp-wide}" in found
+    assert "did you mean" in run("cifar", "--missing", "--dir", tmp_path).output

@@ -28,7 +28,10 @@ def results(
         Path, typer.Option("--dir", metavar="DIR", help="The folder with the results' JSON files.")
     ] = Path("results"),
     markdown: Annotated[
-        bool, typer.Option("--markdown", help="Markdown, as it stands in the docs.")
+        bool, typer.Option("--markdown", help="Markdown with each run's command.")
+    ] = False,
+    missing: Annotated[
+        bool, typer.Option("--missing", help="The rows that nobody measured yet, and how to.")
     ] = False,
 ) -> None:
     """The paper's numbers beside ours: accuracy in percent, over seeds mean and deviation."""
@@ -38,6 +41,9 @@ def results(
     with _one_line_errors("results"):
         read = runs.read_results(folder)
         found = summary.experiments(read)
+        if missing:
+            typer.echo(_missing(table, found))
+            return
         if not found:
             raise runs.ReportError(f"{folder} has no result of a run; shiftsort train makes one")
         together: dict[str, list[Experiment]] = {}
@@ -49,7 +55,7 @@ def results(
         _tell_superseded("results", read)
     for name, some in together.items():
         if markdown:
-            typer.echo(f"**{name}**\n\n{tables.markdown(some)}\n")
+            typer.echo(f"**{name}**\n\n{tables.markdown(some)}\n\n{tables.origins(some)}\n")
         else:
             # A file or a pipe has no width of its own; 80 columns would break every line.
             Console(width=None if sys.stdout.isatty() else _FILE_WIDTH).print(_rich(name, some))
@@ -89,12 +95,23 @@ def _rich(name: str, some: list["Experiment"]) -> Table:
     return drawn
 
 
+def _missing(table: str | None, found: list["Experiment"]) -> str:
+    from shiftsort import recipes
+    from shiftsort.reporting import table as tables
+
+    known = [recipes.get(name) for name in recipes.names()]
+    if table is not None:
+        _require_known(table, list(dict.fromkeys(recipe.table for recipe in known)))
+        known = [recipe for recipe in known if recipe.table == table]
+    return tables.missing([(recipe.table, recipe.name) for recipe in known], found)
+
+
 def _require_known(table: str, known: list[str]) -> None:
     if table not in known:
         near = difflib.get_close_matches(table, known, n=1)
         hint = f"did you mean {near[0]!r}? " if near else ""
         raise typer.BadParameter(
-            f"no results of a table {table!r}; {hint}There are: {', '.join(known)}",
+            f"there is no table {table!r}; {hint}There are: {', '.join(known)}",
             param_hint="TABLE",
         )
 

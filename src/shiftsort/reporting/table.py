@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from .runs import Run
 from .summary import Experiment, Spread
 
 Cell = Callable[[Experiment], str]
@@ -53,6 +54,49 @@ def markdown(some: Sequence[Experiment]) -> str:
         *(_line([c.cell(e).replace("|", "\\|") for c in shown]) for e in some),
     ]
     return "\n".join(lines)
+
+
+def origins(some: Sequence[Experiment]) -> str:
+    """Where each number comes from and how to make it again, as a Markdown list."""
+    return "\n".join(_origin(run) for experiment in some for run in experiment.runs)
+
+
+def _origin(run: Run) -> str:
+    facts = [f"{run.device}, {run.precision}", f"{run.steps_per_second:.4g} steps a second"]
+    if run.peak_memory_bytes:
+        facts.append(f"{run.peak_memory_bytes / 1e6:,.0f} MB at most")
+    facts.append(run.date[:10])
+    if run.commit:
+        facts.append(f"commit {run.commit[:10]}")
+    return f"- `{run.command}` ({', '.join(facts)}): `{run.path.as_posix()}`"
+
+
+def missing(recipes: Sequence[tuple[str, str]], some: Sequence[Experiment]) -> str:
+    """For each table of (table, recipe): which recipes have no result yet, as a Markdown table."""
+    measured = {experiment.first.recipe for experiment in some}
+    by_table: dict[str, list[str]] = {}
+    for table, recipe in recipes:
+        by_table.setdefault(table, []).append(recipe)
+    lines = ["| table | measured | not measured yet | as |", "|---|--:|---|---|"]
+    for table, names in by_table.items():
+        left = [name for name in names if name not in measured]
+        if left:
+            rows = ", ".join(_grouped(left))
+            count = f"{len(names) - len(left)} of {len(names)}"
+            lines.append(_line([table, count, rows, f"`shiftsort train {left[0]}`"]))
+    return "\n".join(lines)
+
+
+def _grouped(recipes: Sequence[str]) -> list[str]:
+    """Recipes of one folder share its name: a/{b, c}."""
+    by_folder: dict[str, list[str]] = {}
+    for recipe in recipes:
+        folder, _, row = recipe.rpartition("/")
+        by_folder.setdefault(folder, []).append(row)
+    return [
+        f"{folder}/{rows[0]}" if len(rows) == 1 else f"{folder}/{{{', '.join(rows)}}}"
+        for folder, rows in by_folder.items()
+    ]
 
 
 def _line(cells: Sequence[str]) -> str:
