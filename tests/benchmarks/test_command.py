@@ -5,6 +5,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
+from shiftsort.benchmarks import memory
 from shiftsort.cli.app import app
 
 
@@ -86,3 +87,30 @@ def test_short_names_of_dtypes(tmp_path):
     result = run("operator", "--device", "cpu", *options, "--json", str(path))
     assert result.exit_code == 0, result.output
     assert json.loads(path.read_text())["settings"]["dtype"] == "bfloat16"
+
+
+def test_what_was_written_is_shown_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(memory, "keep_freed_memory", lambda: True)  # it lasts, for other tests too
+    path = tmp_path / "lra.json"
+    measured = run("lra", "--lengths", "16", "--batch", "1", "--only", "csp", "--device", "cpu",
+                   "--quick", "--json", str(path))  # fmt: skip
+    assert measured.exit_code == 0, measured.output
+    shown = run("show", str(path))
+    assert measured.output.strip() in shown.output
+    rows = [
+        line for line in run("show", str(path), "--markdown").output.splitlines() if "|" in line
+    ]
+    assert rows[0].startswith("| model | N | steps / s |")
+    assert rows[1].startswith("| --- | --: |")
+    assert len(rows) == 4
+    assert "\x1b" not in "".join(rows)
+
+
+@pytest.mark.parametrize("content", ["{", "{}", None])
+def test_a_file_that_is_no_bench_is_named(content, tmp_path):
+    path = tmp_path / "a.json"
+    if content is not None:
+        path.write_text(content)
+    result = run("show", str(path))
+    assert result.exit_code == 2
+    assert "a.json" in result.output.replace("\n", "")

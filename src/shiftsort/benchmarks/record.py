@@ -156,6 +156,18 @@ def write(path: Path, content: dict[str, Any]) -> None:
     path.write_text(json.dumps(_rounded(content), indent=1, allow_nan=False) + "\n")
 
 
+def read(path: Path) -> dict[str, Any]:
+    """What `write` wrote."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{path} cannot be read as JSON: {error}") from None
+    missing = {"bench", "device", "date", "command", "results"} - set(content)
+    if missing:
+        raise ValueError(f"{path} is no file of `shiftsort bench`: it has no {min(missing)!r}")
+    return content
+
+
 def _rounded(value: Any) -> Any:
     """Five digits: more than any clock here tells apart."""
     if isinstance(value, dict):

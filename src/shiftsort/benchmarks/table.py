@@ -21,6 +21,26 @@ def console() -> Console:
     return Console(width=width)
 
 
+class Page(Console):
+    """Where tables are printed as Markdown, for the docs."""
+
+    def __init__(self) -> None:
+        super().__init__(width=10_000, no_color=True)
+
+
+def print_document(document: Row, console: Console) -> None:
+    """What `record.document` made, as it was shown when it was measured."""
+    bench, rows, device = document["bench"], document["results"], document["device"]
+    if bench == "operator":
+        print_operator(rows, device, console)
+    elif bench == "layer":
+        print_layer(rows, device, console)
+    elif bench == "data":
+        print_data(rows, device, console)
+    else:
+        print_training(rows, device, console, together=bench == "model")
+
+
 def print_operator(rows: list[Row], device: str, console: Console) -> None:
     """One table for each shape; a copy of the values is the measure."""
     for shape, some in _by_shape(rows):
@@ -47,7 +67,7 @@ def print_operator(rows: list[Row], device: str, console: Console) -> None:
                 _megabytes(_peak(row)),
                 _megabytes(row["saved_bytes"]),
             )
-        console.print(table)
+        _show(table, console)
     _print_notes(rows, console)
 
 
@@ -64,7 +84,7 @@ def print_data(rows: list[Row], device: str, console: Console) -> None:
             f"{row['samples_per_s']:,.0f}",
             "" if each is None else f"{each:,.0f}",
         )
-    console.print(table)
+    _show(table, console)
 
 
 def print_training(rows: list[Row], device: str, console: Console, together: bool) -> None:
@@ -93,7 +113,7 @@ def print_training(rows: list[Row], device: str, console: Console, together: boo
                 f"{row['parameters']:,}",
             )
         if measured:
-            console.print(table)
+            _show(table, console)
     _print_notes(rows, console)
 
 
@@ -120,7 +140,7 @@ def print_layer(rows: list[Row], device: str, console: Console) -> None:
                 _megabytes(_peak(row)),
                 _megabytes(row["saved_bytes"]),
             )
-        console.print(table)
+        _show(table, console)
     _print_notes(rows, console)
 
 
@@ -144,6 +164,20 @@ def _table(title: str) -> Table:
 def _columns(table: Table, *headings: str, justify: JustifyMethod = "left") -> None:
     for heading in headings:
         table.add_column(heading, justify=justify, no_wrap=True)
+
+
+def _show(table: Table, console: Console) -> None:
+    if not isinstance(console, Page):
+        console.print(table)
+        return
+    kinds = ["--:" if column.justify == "right" else "---" for column in table.columns]
+    rows = zip(*(column.cells for column in table.columns), strict=True)
+    lines = [[column.header for column in table.columns], kinds, *rows]
+    console.print(f"**{table.title}**\n", highlight=False)
+    for line in lines:
+        cells = " | ".join(str(cell).strip() for cell in line)
+        console.print(f"| {cells} |", highlight=False, soft_wrap=True)
+    console.print()
 
 
 def _time(row: Row, name: str) -> str:

@@ -192,6 +192,25 @@ def model(
     _train("model", some, dtype, device, only, quick, json, plot, commit)
 
 
+@app.command()
+def show(
+    file: Annotated[Path, typer.Argument(help="What --json wrote.")],
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="As the tables of the docs.")
+    ] = False,
+) -> None:
+    """Show a bench's file as the table it was when it was measured."""
+    from shiftsort.benchmarks import record, table
+
+    try:
+        document = record.read(file)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="FILE") from None
+    table.print_document(document, table.Page() if markdown else table.console())
+    commit = f", commit {document['commit'][:10]}" if document.get("commit") else ""
+    typer.echo(f"`{document['command']}` ({document['device']}, {document['date'][:10]}{commit})")
+
+
 def _train(
     bench: str,
     some: list["Trainee"],
