@@ -10,6 +10,11 @@ from functools import partial
 
 from .digits import ROWS as _DIGITS
 from .digits import digits
+from .lra import MIXERS as _MIXERS
+from .lra import TASKS as _TASKS
+from .lra import google, lra
+from .mega import ROWS as _MEGA
+from .mega import mega
 from .recipe import Encoder, Mega, Optimiser, Paper, Recipe, RecipeError, Schedule, ViT
 from .settings import fields, from_plain, override, to_plain
 from .vision import ANALYSIS_ROWS, analysis, cifar10, cifar100, imagenet
@@ -38,6 +43,9 @@ _RECIPES: dict[str, Callable[[], Recipe]] = {
     **{f"cifar100/{row}": partial(cifar100, row) for row in _VISION},
     **{f"imagenet/{row}": partial(imagenet, row) for row in _VISION},
     **{f"analysis/{row}": partial(analysis, row) for row in ANALYSIS_ROWS},
+    **{f"lra/{task}/{row}": partial(lra, task, row) for task in _TASKS for row in _MIXERS},
+    **{f"mega/{task}/{row}": partial(mega, task, row) for task in _TASKS for row in _MEGA},
+    **{f"google/{task}/{row}": partial(google, task, row) for task in _TASKS for row in _MIXERS},
 }
 
 

@@ -93,10 +93,11 @@ class Schedule:
     """
 
     kind: Literal["constant", "cosine", "linear", "rsqrt"] = "constant"
-    #: Updates that rise linearly; with `warmup_epochs`, passes over the data instead.
+    #: Updates that rise; with `warmup_epochs`, passes over the data instead.
     warmup: int = 0
     warmup_epochs: float = 0.0
-    power: float = 1.0
+    #: The rise is linear to the power of this.
+    warmup_power: float = 1.0
 
 
 @dataclass(frozen=True)
