@@ -10,7 +10,8 @@ from shiftsort.cli.app import app
 
 
 def run(*arguments):
-    return CliRunner().invoke(app, ["bench", *arguments])
+    # Wide enough that no name of a file is broken over two lines.
+    return CliRunner().invoke(app, ["bench", *arguments], env={"COLUMNS": "400"})
 
 
 def test_operator_writes_where_its_numbers_come_from(tmp_path):
@@ -113,4 +114,4 @@ def test_a_file_that_is_no_bench_is_named(content, tmp_path):
         path.write_text(content)
     result = run("show", str(path))
     assert result.exit_code == 2
-    assert "a.json" in result.output.replace("\n", "")
+    assert "a.json" in result.output
