@@ -46,6 +46,10 @@ def train(
         str, typer.Option(help="ddp, or fsdp to spread the weights over the devices.")
     ] = "ddp",
     compiled: Annotated[bool, typer.Option("--compile", help="torch.compile the model.")] = False,
+    graphs: Annotated[
+        bool | None,
+        typer.Option("--graphs/--no-graphs", help="CUDA graphs (default: wherever they can be)."),
+    ] = None,
     seed: Annotated[
         int | None, typer.Option(help="Of weights, order and dropout (default: the recipe's).")
     ] = None,
@@ -80,7 +84,9 @@ def train(
             chosen, overrides = recipes.override(recipes.get(recipe), words)
 
     with errors.one_line("train", debug=debug):
-        result = _train(chosen, overrides, data, out, resume, (devices, nodes, strategy, compiled))
+        result = _train(
+            chosen, overrides, data, out, resume, (devices, nodes, strategy, compiled, graphs)
+        )
         _tell(*result)
 
 
@@ -90,7 +96,7 @@ def _train(
     data: Path | None,
     out: Path | None,
     resume: Path | None,
-    machine: tuple[int, int, str, bool],
+    machine: tuple[int, int, str, bool, bool | None],
 ) -> tuple[Path, dict[str, Any]]:
     from shiftsort import training
 

@@ -36,6 +36,8 @@ class Mixer(nn.Module):
     withheld: ClassVar[tuple[str, ...]] = ()
     #: Whether it must know the longest sequence when it is built.
     made_to_length: ClassVar[bool] = False
+    #: Whether a training step with it may become a CUDA graph: it asks the device for no value.
+    capturable: ClassVar[bool] = True
 
     def forward(self, x_bnc: Tensor, lengths_b: Tensor | None = None) -> Tensor:
         """Mix."""

@@ -26,6 +26,9 @@ class Performer(HeadMixer):
         left_out="the causal form; the ReLU kernel; attention dropout (there is no map)",
     )
 
+    #: The QR decomposition of every redraw waits for the device.
+    capturable = False
+
     directions_fd: Tensor
 
     def __init__(

@@ -18,7 +18,7 @@ from torch.distributed.checkpoint.state_dict import (
     set_optimizer_state_dict,
 )
 
-from . import checkpoints
+from . import checkpoints, shards
 from .checkpoints import Checkpoint
 from .folder import Metrics
 from .module import TrainingModule
@@ -49,9 +49,13 @@ class Average:
     def begin(self, module: TrainingModule) -> None:
         """Start from the parameters, unless it goes on."""
         self.tensors = {
-            name: self.tensors.get(name, parameter).detach().to(module.device, copy=True)
+            name: shards.like(self.tensors.get(name, parameter), parameter)
             for name, parameter in _trained(module)
         }
+
+    def whole(self) -> dict[str, Tensor]:
+        """All of it on the CPU; every device must ask for it."""
+        return {name: shards.whole(tensor).cpu() for name, tensor in self.tensors.items()}
 
     @torch.no_grad()
     def update(self, module: TrainingModule) -> None:
@@ -148,12 +152,13 @@ class Keeper(pl.Callback):
         self._saved = module.step
         weights = whole_weights(module)
         optimiser = get_optimizer_state_dict(module.model, trainer.optimizers[0], options=_WHOLE)
+        average = {} if self.average is None else self.average.whole()
         if trainer.is_global_zero:
             state = {
                 "optimiser": optimiser,
                 "best": self.best,
                 "seconds": self.seconds,
-                "average": {} if self.average is None else self.average.tensors,
+                "average": average,
             }
             checkpoints.write(self.run, Checkpoint(module.step, weights, self.chosen, state))
 

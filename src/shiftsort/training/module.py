@@ -9,15 +9,13 @@ from typing import Any
 
 import lightning.pytorch as pl
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from .. import recipes, tasks
-from . import build, schedule
+from . import graph, schedule, shards
 from .batches import Counted, seed_of
-
-#: The label of a position that has none.
-_NO_LABEL = -100
+from .computation import NO_LABEL, Computation
 
 
 @dataclass(frozen=True)
@@ -48,10 +46,10 @@ class TrainingModule(pl.LightningModule):
         self.steps, self.updates_per_epoch, self.first = steps, updates_per_epoch, first
         self.precision = precision
         torch.manual_seed(recipe.seed)
-        self.model = build.model(recipe, facts)
-        self.inputs = build.Inputs(facts)
+        self.computation = Computation(recipe, facts, precision)
         if compiled:
             self.model.compile()
+        self._to_capture = False
         self.validates = recipe.choose_on != "nothing"
         self.scores: Scores | None = None
         self._mix: Any = None
@@ -61,17 +59,27 @@ class TrainingModule(pl.LightningModule):
             self._mix = imagenet.mix(facts.classes)
 
     @property
+    def model(self) -> nn.Module:
+        """What is trained, without its loss."""
+        return self.computation.model
+
+    def capture_steps(self, wanted: bool) -> None:
+        """Whether the steps of the next training become CUDA graphs, at the first of them."""
+        self._to_capture = wanted
+
+    @property
     def step(self) -> int:
         """Updates done since the run began, before it was interrupted too."""
         return self.first + self.trainer.global_step
 
     def forward(self, inputs: Tensor, lengths: Tensor) -> Tensor:
         """Logits of a task's batch."""
-        widened = self.inputs(inputs, lengths)
-        with torch.autocast(
-            inputs.device.type, torch.bfloat16, enabled=self.precision == "bfloat16"
-        ):
-            return self.model(*widened)
+        return self.computation.logits(inputs, lengths)
+
+    def configure_model(self) -> None:
+        """Spread the model over the devices, where the strategy asks for it."""
+        if self.device_mesh is not None:
+            shards.spread(self.model, self.device_mesh)
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
         """Adam, its rate set before each step."""
@@ -97,31 +105,26 @@ class TrainingModule(pl.LightningModule):
 
     def on_train_batch_start(self, batch: Any, batch_idx: int) -> None:
         """Set what the step draws from, and its learning rate."""
-        part = batch_idx % self.recipe.accumulate
-        seed = seed_of("step", self.recipe.seed, self.step, part, self.global_rank)
-        torch.manual_seed(seed)
+        torch.manual_seed(self._seed_of_step(batch_idx))
         for group in self.trainer.optimizers[0].param_groups:
             group["lr"] = self.rate()
 
+    def _seed_of_step(self, batch_idx: int) -> int:
+        part = batch_idx % self.recipe.accumulate
+        return seed_of("step", self.recipe.seed, self.step, part, self.global_rank)
+
     def training_step(self, batch: tasks.Batch, batch_idx: int) -> dict[str, Tensor]:
         """The loss, and how many of the labels were right."""
-        inputs, labels = batch.inputs, batch.labels
-        if self.recipe.augment == "crop-flip":
-            from ..tasks.vision import crop_and_flip
-
-            inputs = crop_and_flip(inputs, _generator(inputs.device))
-        targets = labels
+        inputs, targets = batch.inputs, batch.labels
         if self._mix is not None:
-            inputs, targets = self._mix(inputs, labels)
-        logits = self(inputs, batch.lengths).float()
-        loss = cross_entropy(
-            logits.flatten(0, -2),
-            targets.flatten(0, -2) if targets.is_floating_point() else targets.flatten(),
-            label_smoothing=self.recipe.label_smoothing,
-        )
-        with torch.no_grad():
-            right = (logits.argmax(-1) == labels).sum()
-            total = (labels != _NO_LABEL).sum()
+            inputs, targets = self._mix(inputs, targets)
+        arguments = (inputs, batch.lengths, batch.labels, targets)
+        if self._to_capture:
+            graph.capture(self.computation, arguments)
+            self._to_capture = False
+            # As if nothing had been drawn while it was captured.
+            torch.manual_seed(self._seed_of_step(batch_idx))
+        loss, right, total = self.computation(*arguments)
         return {"loss": loss, "right": right, "total": total}
 
     def on_validation_epoch_start(self) -> None:
@@ -150,15 +153,15 @@ class TrainingModule(pl.LightningModule):
     def _judge(self, batch: Counted) -> None:
         logits = self(batch.inputs, batch.lengths).float()
         labels = batch.labels.clone()
-        labels[~batch.counted] = _NO_LABEL
+        labels[~batch.counted] = NO_LABEL
         logits, labels = logits.flatten(0, -2), labels.flatten()
         places = logits.topk(min(5, logits.shape[-1]), dim=-1).indices == labels[:, None]
         self._sums += torch.stack(
             (
-                cross_entropy(logits, labels, reduction="sum", ignore_index=_NO_LABEL),
+                cross_entropy(logits, labels, reduction="sum", ignore_index=NO_LABEL),
                 places[:, 0].sum(),
                 places.sum(),
-                (labels != _NO_LABEL).sum(),
+                (labels != NO_LABEL).sum(),
             )
         )
 
@@ -170,10 +173,3 @@ class TrainingModule(pl.LightningModule):
             100 * top1 / total,
             100 * top5 / total if self.facts.classes > 5 else None,
         )
-
-
-def _generator(device: torch.device) -> torch.Generator:
-    """The one that `torch.manual_seed` sets for a device."""
-    if device.type == "cuda":
-        return torch.cuda.default_generators[device.index]
-    return torch.default_generator

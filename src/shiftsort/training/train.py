@@ -14,7 +14,7 @@ from lightning.pytorch.utilities import rank_zero_only
 
 from .. import recipes, tasks
 from ..models import count_parameters
-from . import build, checkpoints, folder
+from . import build, checkpoints, folder, graph, shards
 from .callbacks import Keeper, Recorder, Tested
 from .data import TaskData, order_of, updates_of
 from .errors import RunError
@@ -32,7 +32,14 @@ class Machine:
     nodes: int = 1
     strategy: str = "ddp"
     compiled: bool = False
+    #: Whether steps are captured as CUDA graphs; None is wherever they can be.
+    graphs: bool | None = None
     bar: bool = True
+
+    @property
+    def all_devices(self) -> int:
+        """Of all nodes."""
+        return self.devices * self.nodes
 
 
 def train(
@@ -47,11 +54,12 @@ def train(
 ) -> dict[str, Any]:
     """Train from the start; returns what result.json says."""
     opened = _open(recipe, data, machine)
+    graphs = _graphs(recipe, opened, machine)
     if rank_zero_only.rank == 0:
         folder.require_fresh(run)
         checkpoints.require_room(run, _bytes(recipe, opened))
         folder.create(run, recipe, overrides or {}, command)
-    return _run(recipe, run, opened, machine, None, overrides or {}, command, say)
+    return _run(recipe, run, opened, machine, graphs, None, overrides or {}, command, say)
 
 
 def resume(
@@ -70,11 +78,12 @@ def resume(
     if (run / folder.RESULT).exists():
         raise RunError(f"{run} has ended: it has a {folder.RESULT}; judge it with: evaluate {run}")
     opened = _open(recipe, data, machine)
+    graphs = _graphs(recipe, opened, machine)
     checkpoints.require_room(run, _bytes(recipe, opened))
     checkpoint = checkpoints.newest(run, say)
     step = 0 if checkpoint is None else checkpoint.step
     say(f"{run}: going on behind update {step}" if step else f"{run}: starting again")
-    return _run(recipe, run, opened, machine, checkpoint, overrides, command, say)
+    return _run(recipe, run, opened, machine, graphs, checkpoint, overrides, command, say)
 
 
 def evaluate(
@@ -117,7 +126,7 @@ def _open(recipe: recipes.Recipe, data: Path | None, machine: Machine) -> tasks.
     task.make(data)
     opened = task.open(data, choose_on=recipe.choose_on)
     try:
-        order_of(recipe, len(opened.split("train")), 0, machine.devices * machine.nodes)
+        order_of(recipe, len(opened.split("train")), 0, machine.all_devices)
     except ValueError as error:
         raise recipes.RecipeError(f"{recipe.name}: {error}") from None
     return opened
@@ -134,6 +143,7 @@ def _run(
     run: Path,
     opened: tasks.Data,
     machine: Machine,
+    graphs: bool,
     checkpoint: checkpoints.Checkpoint | None,
     overrides: dict[str, Any],
     command: str,
@@ -152,6 +162,7 @@ def _run(
         precision=precision_of(recipe),
         compiled=machine.compiled,
     )
+    module.capture_steps(graphs)
     parameters = count_parameters(module.model)
     keeper = Keeper(run, every, recipe.ema)
     if checkpoint is not None:
@@ -213,13 +224,31 @@ def _run(
     return result
 
 
+def _graphs(recipe: recipes.Recipe, opened: tasks.Data, machine: Machine) -> bool:
+    """Whether this run's steps are captured as CUDA graphs."""
+    if machine.graphs is False:
+        return False
+    with torch.device("meta"):
+        model = build.model(recipe, opened.facts)
+    reason = graph.reason_against(
+        model,
+        torch.device("cuda" if torch.cuda.is_available() else "cpu"),
+        devices=machine.all_devices,
+        accumulate=recipe.accumulate,
+        compiled=machine.compiled,
+    )
+    if machine.graphs and reason is not None:
+        raise RunError(f"--graphs was given, and {reason}; leave it out")
+    return reason is None
+
+
 def _trainer(machine: Machine, **options: Any) -> pl.Trainer:
     _quiet()
     return pl.Trainer(
         accelerator="auto",
         devices=machine.devices,
         num_nodes=machine.nodes,
-        strategy="auto" if machine.devices * machine.nodes == 1 else machine.strategy,
+        strategy=_strategy(machine),
         logger=False,
         enable_checkpointing=False,
         enable_progress_bar=False,
@@ -228,6 +257,14 @@ def _trainer(machine: Machine, **options: Any) -> pl.Trainer:
         use_distributed_sampler=False,
         **options,
     )
+
+
+def _strategy(machine: Machine) -> Any:
+    if machine.all_devices == 1:
+        return "auto"
+    if machine.strategy == "fsdp":
+        return shards.strategy(machine.devices, machine.nodes)
+    return machine.strategy
 
 
 def final_weights(run: Path) -> Path:

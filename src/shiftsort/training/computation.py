@@ -1,0 +1,63 @@
+"""What a training step computes on its device: from a batch to its loss, and nothing of the host.
+
+It is apart from the Lightning module so that a CUDA graph can hold it whole (`graph.py`).
+"""
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from .. import recipes, tasks
+from . import build
+
+#: The label of a position that has none.
+NO_LABEL = -100
+
+
+class Computation(nn.Module):
+    """A recipe's model, what it reads, and its loss."""
+
+    def __init__(self, recipe: recipes.Recipe, facts: tasks.Facts, precision: str) -> None:
+        super().__init__()
+        self.model = build.model(recipe, facts)
+        self.inputs = build.Inputs(facts)
+        self.precision = precision
+        self.crops = recipe.augment == "crop-flip"
+        self.smoothing = recipe.label_smoothing
+
+    def logits(self, inputs: Tensor, lengths: Tensor) -> Tensor:
+        """Of a task's batch."""
+        widened = self.inputs(inputs, lengths)
+        with torch.autocast(
+            inputs.device.type, torch.bfloat16, enabled=self.precision == "bfloat16"
+        ):
+            return self.model(*widened)
+
+    def forward(
+        self, inputs: Tensor, lengths: Tensor, labels: Tensor, targets: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """The loss, how many labels were right, and of how many.
+
+        `targets` are the labels, or probabilities in their place where samples were mixed.
+        """
+        if self.crops:
+            from ..tasks.vision import crop_and_flip
+
+            inputs = crop_and_flip(inputs, _generator(inputs.device))
+        logits = self.logits(inputs, lengths).float()
+        loss = cross_entropy(
+            logits.flatten(0, -2),
+            targets.flatten(0, -2) if targets.is_floating_point() else targets.flatten(),
+            label_smoothing=self.smoothing,
+        )
+        with torch.no_grad():
+            right = (logits.argmax(-1) == labels).sum()
+            total = (labels != NO_LABEL).sum()
+        return loss, right, total
+
+
+def _generator(device: torch.device) -> torch.Generator:
+    """The one that `torch.manual_seed` sets for a device."""
+    if device.type == "cuda":
+        return torch.cuda.default_generators[device.index]
+    return torch.default_generator
