@@ -31,8 +31,8 @@ def run(*arguments):
     return CliRunner().invoke(app, ["bench", *arguments])
 
 
-def measure(*some):
-    return train_step.measure(some, "cpu", torch.float32, BRIEF)
+def measure(*some, device="cpu", **options):
+    return train_step.measure(some, device, torch.float32, BRIEF, **options)
 
 
 def trainee(name, build=lambda: nn.Linear(3, 2), inputs=lambda model, b: torch.randn(b, 3)):
@@ -85,6 +85,20 @@ def test_below_float32_a_step_runs_under_autocast():
     step = train_step.TrainStep(trainee("a", lambda: Looking(3, 2)), "cpu", torch.bfloat16)
     step()
     assert seen == [(torch.float32, torch.bfloat16)]
+
+
+def test_what_cannot_be_a_graph_says_why():
+    (row,) = measure(trainee("on a CPU"), graphs=True)
+    assert "CUDA graphs need a CUDA device" in row["failed"]
+
+
+@pytest.mark.gpu
+def test_a_graph_is_the_same_step():
+    losses = []
+    for graphs in (False, True):
+        step = train_step.TrainStep(trainee("a"), "cuda", torch.float32, graphs)
+        losses.append([step().item() for _ in range(5)])
+    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
 
 
 def test_who_fails_says_why_and_stops_nobody():

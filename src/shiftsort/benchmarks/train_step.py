@@ -2,8 +2,9 @@
 
 A step is forward, loss, backward and Adam, with the dropout of training. It is timed by the wall's
 clock, one step after the other as in training: what the host takes to launch kernels counts where
-the device waits for it. The peak holds everything: parameters, gradients, what Adam keeps, and
-activations. Two rounds tell whether the machine was quiet.
+the device waits for it. With graphs, forward and backward are replayed as `shiftsort train` does.
+The peak holds everything: parameters, gradients, what Adam keeps, and activations. Two rounds tell
+whether the machine was quiet.
 """
 
 import contextlib
@@ -11,7 +12,10 @@ import gc
 from collections.abc import Callable, Iterable
 
 import torch
+from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
+
+from shiftsort.training import graph
 
 from . import clock, memory, record
 from .measure import Effort
@@ -31,6 +35,7 @@ def measure(
     dtype: torch.dtype,
     effort: Effort,
     say: Callable[[str], None] = lambda text: None,
+    graphs: bool = False,
 ) -> list[Row]:
     """One row for each; one that fails has the reason."""
     trainees = list(trainees)
@@ -49,7 +54,7 @@ def measure(
         for trainee, row, by_round in zip(trainees, rows, times, strict=True):
             if row["failed"] is None:
                 say(f"N = {trainee.samples}, round {number + 1}: {trainee.name}")
-                row["failed"] = _attempt(trainee, row, by_round, device, dtype, effort)
+                row["failed"] = _attempt(trainee, row, by_round, device, dtype, effort, graphs)
     for row, by_round in zip(rows, times, strict=True):
         if row["failed"] is None:
             row["ms"] = {"step": record.summary(by_round)}
@@ -65,12 +70,13 @@ def _attempt(
     device: str,
     dtype: torch.dtype,
     effort: Effort,
+    graphs: bool,
 ) -> str | None:
     """The reason of a failure, if there is one."""
     try:
         if not by_round:
-            _weigh(trainee, row, device, dtype)
-        step = TrainStep(trainee, device, dtype)
+            _weigh(trainee, row, device, dtype, graphs)
+        step = TrainStep(trainee, device, dtype, graphs)
         by_round.append(clock.sample_steps(step, device, effort.budget, effort.least, effort.most))
         return None
     except torch.OutOfMemoryError:
@@ -84,8 +90,8 @@ def _attempt(
             torch.cuda.empty_cache()
 
 
-def _weigh(trainee: Trainee, row: Row, device: str, dtype: torch.dtype) -> None:
-    step = TrainStep(trainee, device, dtype)
+def _weigh(trainee: Trainee, row: Row, device: str, dtype: torch.dtype, graphs: bool) -> None:
+    step = TrainStep(trainee, device, dtype, graphs)
     row["parameters"] = sum(p.numel() for p in step.model.parameters())
     step()  # what the first use of a kernel loads and keeps is not the model's
     loss = step().item()
@@ -94,32 +100,53 @@ def _weigh(trainee: Trainee, row: Row, device: str, dtype: torch.dtype) -> None:
     del step
 
     def train() -> None:
-        step = TrainStep(trainee, device, dtype)
+        step = TrainStep(trainee, device, dtype, graphs)
         step()
         step()
 
     row["peak_bytes"] = {"step": memory.peak_bytes(train, device)}
 
 
-class TrainStep:
-    """A model in training, and one batch."""
+class Loss(nn.Module):
+    """A model's loss on a batch."""
 
-    def __init__(self, trainee: Trainee, device: str, dtype: torch.dtype) -> None:
-        torch.manual_seed(0)
-        self.model = trainee.build().to(device).train()
-        self.inputs = trainee.inputs(self.model, trainee.batch).to(device)
-        self.labels_b = torch.randint(_CLASSES, (trainee.batch,)).to(device)
-        self.optimizer = torch.optim.Adam(self.model.parameters(), lr=_LEARNING_RATE, fused=True)
+    def __init__(self, model: nn.Module, device: str, dtype: torch.dtype) -> None:
+        super().__init__()
+        self.model = model
         self.precision = (
             contextlib.nullcontext()
             if dtype == torch.float32
             else torch.autocast(torch.device(device).type, dtype)
         )
 
-    def __call__(self) -> torch.Tensor:
-        """The loss."""
+    def forward(self, inputs: Tensor, labels_b: Tensor) -> Tensor:
+        """Averaged over the batch."""
         with self.precision:
-            loss = cross_entropy(self.model(self.inputs).float(), self.labels_b)
+            return cross_entropy(self.model(inputs).float(), labels_b)
+
+
+class TrainStep:
+    """A model in training, and one batch."""
+
+    def __init__(
+        self, trainee: Trainee, device: str, dtype: torch.dtype, graphs: bool = False
+    ) -> None:
+        torch.manual_seed(0)
+        self.model = trainee.build().to(device).train()
+        inputs = trainee.inputs(self.model, trainee.batch).to(device)
+        labels_b = torch.randint(_CLASSES, (trainee.batch,)).to(device)
+        self.batch = (inputs, labels_b)
+        self.optimizer = torch.optim.Adam(self.model.parameters(), lr=_LEARNING_RATE, fused=True)
+        self.loss = Loss(self.model, device, dtype)
+        if graphs:
+            reason = graph.reason_against(self.model, torch.device(device))
+            if reason is not None:
+                raise ValueError(reason)
+            graph.capture(self.loss, self.batch)
+
+    def __call__(self) -> Tensor:
+        """The loss."""
+        loss = self.loss(*self.batch)
         loss.backward()
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)

@@ -52,6 +52,9 @@ Batch = Annotated[
 PlotTraining = Annotated[
     Path | None, typer.Option("--plot", help="Draw steps a second, with memory as area.")
 ]
+Graphs = Annotated[
+    bool, typer.Option("--graphs", help="Replay forward and backward as CUDA graphs.")
+]
 Quick = Annotated[bool, typer.Option("--quick", help="Fewer repeats.")]
 Json = Annotated[Path | None, typer.Option("--json", help="Write everything to this file.")]
 Commit = Annotated[
@@ -152,6 +155,7 @@ def lra(
     dtype: Dtype = None,
     device: Device = None,
     only: OnlyModels = None,
+    graphs: Graphs = False,
     quick: Quick = False,
     json: Json = None,
     plot: PlotTraining = None,
@@ -167,7 +171,7 @@ def lra(
 
     device = _device(device)
     some = trainees.encoders(_numbers("--lengths", lengths), _batch(batch, device))
-    _train("lra", some, dtype, device, only, quick, json, plot, commit)
+    _train("lra", some, dtype, device, only, graphs, quick, json, plot, commit)
 
 
 @app.command()
@@ -176,6 +180,7 @@ def model(
     dtype: Dtype = None,
     device: Device = None,
     only: OnlyModels = None,
+    graphs: Graphs = False,
     quick: Quick = False,
     json: Json = None,
     plot: PlotTraining = None,
@@ -189,7 +194,7 @@ def model(
 
     device = _device(device)
     some = trainees.vits_and_megas(_batch(batch, device))
-    _train("model", some, dtype, device, only, quick, json, plot, commit)
+    _train("model", some, dtype, device, only, graphs, quick, json, plot, commit)
 
 
 @app.command()
@@ -217,6 +222,7 @@ def _train(
     dtype: str | None,
     device: str,
     only: list[str] | None,
+    graphs: bool,
     quick: bool,
     json: Path | None,
     plot: Path | None,
@@ -230,16 +236,18 @@ def _train(
         memory.keep_freed_memory()
     effort = train_step.QUICK if quick else train_step.NORMAL
     with Console(stderr=True).status("starting") as status:
-        rows = train_step.measure(chosen, device, number, effort, status.update)
+        rows = train_step.measure(chosen, device, number, effort, status.update, graphs)
     name, together = record.device_name(device), bench == "model"
     table.print_training(rows, name, table.console(), together)
     if json is not None:
-        settings = {"device": device, "dtype": _name_of(number), "quick": quick}
+        settings = {"device": device, "dtype": _name_of(number), "graphs": graphs, "quick": quick}
         record.write(json, record.document(bench, rows, settings, commit))
     if plot is not None:
         from shiftsort.benchmarks.plot_train_step import plot as draw
 
-        draw(rows, plot, f"{name}, {_name_of(number)}, batches of {chosen[0].batch}", together)
+        how = ", CUDA graphs" if graphs else ""
+        about = f"{name}, {_name_of(number)}, batches of {chosen[0].batch}{how}"
+        draw(rows, plot, about, together)
 
 
 def _device(device: str | None) -> str:
