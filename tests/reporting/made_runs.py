@@ -3,6 +3,8 @@
 import json
 import math
 
+from shiftsort.training.folder import COLUMNS
+
 RESULT = {
     "format": 1,
     "recipe": "cifar10/csp",
@@ -29,10 +31,7 @@ RESULT = {
     "overrides": {},
 }
 
-HEADER = (
-    "step,epoch,train_loss,train_accuracy,validation_loss,validation_accuracy,test_accuracy,"
-    "learning_rate,samples_per_second"
-)
+HEADER = ",".join(COLUMNS)
 
 
 def result(**changes):
@@ -52,6 +51,13 @@ def make_run(folder, metrics=True, **changes):
 def _lines():
     for step in range(50, 2001, 50):
         gone = 1 - math.exp(-step / 600)
-        yield f"{step},{step / 100},{2.3 - 1.8 * gone:.4f},{10 + 78 * gone:.2f},,,,0.0001,900"
+        begin = {"step": step, "epoch": step / 100, "seconds": step / 120}
+        yield _line({**begin, "train_loss": 2.3 - 1.8 * gone, "train_top1": 10 + 78 * gone})
         if step % 200 == 0:
-            yield f"{step},{step / 100},,,{2.3 - 1.6 * gone:.4f},{10 + 74 * gone:.2f},,,"
+            judged = {"validation_loss": 2.3 - 1.6 * gone, "validation_top1": 10 + 74 * gone}
+            yield _line({**begin, **judged})
+
+
+def _line(values):
+    assert values.keys() <= set(COLUMNS)
+    return ",".join(f"{values[name]:g}" if name in values else "" for name in COLUMNS)

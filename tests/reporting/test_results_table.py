@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from made_runs import HEADER, make_run, result
+from made_runs import make_run, result
 from typer.testing import CliRunner
 
 from shiftsort.cli.app import app
@@ -144,17 +144,19 @@ def test_an_empty_or_missing_folder_is_said(tmp_path):
 
 def test_a_run_folder_brings_its_curves(tmp_path):
     curves = runs.read_run(make_run(tmp_path / "run")).curves
-    assert curves["train_loss"][0] == (50, 2.1561)
-    assert [step for step, _ in curves["validation_accuracy"]] == list(range(200, 2001, 200))
-    assert "test_accuracy" not in curves
+    assert curves["train_loss"][0] == (50, 2.15608)
+    assert [step for step, _ in curves["validation_top1"]] == list(range(200, 2001, 200))
+    assert "lr" not in curves, "nothing was written there"
 
 
 def test_a_line_that_was_cut_off_or_is_not_finite_leaves_a_gap(tmp_path):
     path = tmp_path / "metrics.csv"
-    path.write_text(f"{HEADER}\n1,0.1,2.0\n2,0.2,nan\n3,0.3,1.5,7\n,0.4,9\n4,0.5,1.2e")
+    path.write_text(
+        "step,epoch,train_loss,train_top1\n1,0.1,2.0\n2,0.2,nan\n3,0.3,1.5,7\n,0.4,9\n4,0.5,1.2e"
+    )
     curves = runs.read_curves(path)
     assert curves["train_loss"] == [(1, 2.0), (3, 1.5)]
-    assert curves["train_accuracy"] == [(3, 7.0)]
+    assert curves["train_top1"] == [(3, 7.0)]
 
 
 def test_a_run_that_has_not_ended_is_told_from_one_that_is_not_there(tmp_path):

@@ -34,8 +34,7 @@ def columns(some: Sequence[Experiment]) -> list[Column]:
         Column("steps", lambda e: steps_text(e.first.steps, e.first.steps_published)),
         Column("chosen on", lambda e: e.first.chosen_on, number=False),
     ]
-    always = {"paper top-1"}
-    return [c for c in found if c.heading in always or any(c.cell(e) for e in some)]
+    return [c for c in found if any(c.cell(e) for e in some)]
 
 
 def steps_text(done: int, published: int) -> str:
