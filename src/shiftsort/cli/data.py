@@ -4,7 +4,7 @@ import colorsys
 import contextlib
 import dataclasses
 import typing
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,23 +13,17 @@ import torch
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from shiftsort import tasks
+
+from . import making
+from .options import DataOption
 
 app = typer.Typer(
     name="data", help="Make, check and look at the tasks' data.", no_args_is_help=True
 )
 
-DataOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--data",
-        metavar="DIR",
-        help="The data folder (default: SHIFTSORT_DATA, else the platform's cache).",
-    ),
-]
 SettingsOption = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="NAME=VALUE", help="A setting of the task; may be repeated."),
@@ -76,7 +70,7 @@ def make(
     """Generate or read a task's data and write its arrays."""
     with _one_line_errors():
         task = tasks.get(name, **_parse(name, settings))
-        with _progress(f"make {name}") as progress:
+        with making.bar(f"make {name}") as progress:
             new = task.make(data, source=source, workers=workers, force=force, progress=progress)
         print(f"{'made' if new else 'there already:'} {task.folder(data)}")
 
@@ -86,7 +80,7 @@ def check(name: NameArgument, data: DataOption = None, settings: SettingsOption 
     """Read every byte of a set and compare it with its manifest."""
     with _one_line_errors():
         task = tasks.get(name, **_parse(name, settings))
-        with _progress(f"check {name}") as progress:
+        with making.bar(f"check {name}") as progress:
             manifest = task.check(data, progress=progress)
         counts = ", ".join(
             f"{key} {stop - start}" for key, (start, stop) in manifest["splits"].items()
@@ -196,12 +190,3 @@ def _one_line_errors() -> Iterator[None]:
         return
     Console(stderr=True, soft_wrap=True).print(f"shiftsort data: {escape(reason)}", highlight=False)
     raise typer.Exit(1)
-
-
-@contextlib.contextmanager
-def _progress(title: str) -> Iterator[Callable[[int, int], None]]:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    console = Console(stderr=True)
-    with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as bar:
-        line = bar.add_task(title, total=None)
-        yield lambda done, total: bar.update(line, completed=done, total=total)

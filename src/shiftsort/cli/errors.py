@@ -16,6 +16,9 @@ from shiftsort.recipes import RecipeError
 
 FAILED, WRONG, INTERRUPTED = 1, 2, 130
 
+#: Which extra brings a package; the others come with "train".
+_EXTRAS = {"torchvision": "vision", "matplotlib": "docs"}
+
 
 @contextlib.contextmanager
 def one_line(command: str, *, debug: bool, code: int = FAILED) -> Iterator[None]:
@@ -41,7 +44,7 @@ def say(message: str) -> None:
 
 def _reason(error: Exception) -> str:
     if isinstance(error, ModuleNotFoundError):
-        extra = "vision" if error.name == "torchvision" else "train"
+        extra = _EXTRAS.get(error.name or "", "train")
         return f"this needs {error.name}; install it with: pip install 'shiftsort[{extra}]'"
     if isinstance(error, torch.OutOfMemoryError):
         return "the GPU's memory is full; set accumulate=2 (or more) to take each batch in parts"

@@ -13,6 +13,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from .options import ResultsOption
+
 if TYPE_CHECKING:
     from shiftsort.reporting.runs import Run
     from shiftsort.reporting.summary import Experiment
@@ -24,9 +26,7 @@ def results(
     table: Annotated[
         str | None, typer.Argument(help="Only this table, as cifar10 or lra (default: all).")
     ] = None,
-    folder: Annotated[
-        Path, typer.Option("--dir", metavar="DIR", help="The folder with the results' JSON files.")
-    ] = Path("results"),
+    folder: ResultsOption = Path("results"),
     markdown: Annotated[
         bool, typer.Option("--markdown", help="Markdown with each run's command.")
     ] = False,

@@ -7,17 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from . import errors
-
-DataOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--data",
-        metavar="DIR",
-        help="The data folder (default: SHIFTSORT_DATA, else the platform's cache).",
-    ),
-]
-DebugOption = Annotated[bool, typer.Option("--debug", help="Show tracebacks.")]
+from . import errors, making
+from .options import DataOption, DebugOption
 
 
 def _complete(incomplete: str) -> list[str]:
@@ -106,11 +97,13 @@ def _train(
         "command": "shiftsort " + shlex.join(sys.argv[1:]),
         "say": errors.say,
     }
-    if resume is not None:
-        expected = None if recipe is None else recipe.name
-        return resume, training.resume(resume, expected=expected, **common)
-    run = out or Path("runs") / f"{recipe.name.replace('/', '-')}-{recipe.seed}"
-    return run, training.train(recipe, run, overrides=overrides, **common)
+    with making.bar("making the data") as heard:
+        common["making"] = heard
+        if resume is not None:
+            expected = None if recipe is None else recipe.name
+            return resume, training.resume(resume, expected=expected, **common)
+        run = out or Path("runs") / f"{recipe.name.replace('/', '-')}-{recipe.seed}"
+        return run, training.train(recipe, run, overrides=overrides, **common)
 
 
 def _tell(run: Path, result: dict[str, Any]) -> None:

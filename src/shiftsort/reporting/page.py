@@ -15,24 +15,28 @@ _TEMPLATE = Path(__file__).with_suffix(".html")
 _NOT_SHOWN = ("task", "recipe")
 #: A column on data that was held back, and the one on data that was trained on.
 _CURVES = {
-    "Accuracy": ("percent right", ("validation_accuracy", "test_accuracy"), "train_accuracy"),
-    "Loss": ("loss, lower is better", ("validation_loss",), "train_loss"),
+    "Accuracy": ("percent right", "validation_top1", "train_top1"),
+    "Loss": ("loss, lower is better", "validation_loss", "train_loss"),
 }
 
 
-def write(path: Path, runs: Sequence[Run]) -> None:
-    """One page about these runs, its folder made if need be."""
+def write(path: Path, runs: Sequence[Run], **around: str) -> None:
+    """One page about these runs, its folder made if need be; see `page`."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(page(runs), encoding="utf-8")
+    path.write_text(page(runs, **around), encoding="utf-8")
 
 
-def page(runs: Sequence[Run]) -> str:
-    """The same as text."""
+def page(runs: Sequence[Run], *, title: str = "", before: str = "", after: str = "") -> str:
+    """The same as text; `before` and `after` are HTML around what is told of the runs."""
     by_task: dict[tuple[str, str], list[Experiment]] = {}
     for experiment in experiments(runs):
         by_task.setdefault((experiment.first.table, experiment.first.task), []).append(experiment)
     return Template(_TEMPLATE.read_text(encoding="utf-8")).substitute(
-        title=escape("What was trained: " + ", ".join(_task_name(*key) for key in by_task)),
+        title=escape(
+            title or f"What was trained: {', '.join(_task_name(*key) for key in by_task)}"
+        ),
+        before=before,
+        after=after,
         sections="\n".join(_section(_task_name(*key), some) for key, some in by_task.items()),
         runs="\n".join(_origin(run) for some in by_task.values() for e in some for run in e.runs),
     )
@@ -70,10 +74,9 @@ def _table(some: Sequence[Experiment]) -> str:
 def _words_about(some: Sequence[Experiment]) -> str:
     """What a reader must know to read the table, and no word about what is not in it."""
     headings = {column.heading for column in columns(some)}
-    said = [
-        "<b>top-1</b>: percent of the test samples whose class was named right; "
-        "<b>paper</b> is the published number and <b>ours</b> was measured here."
-    ]
+    said = ["<b>top-1</b>: percent of the test samples whose class was named right."]
+    if "paper top-1" in headings:
+        said.append("<b>paper</b> is the published number and <b>ours</b> was measured here.")
     if "ours top-5" in headings:
         said.append("<b>top-5</b>: the right class was among the first five guesses.")
     if any(len(e.runs) > 1 for e in some):
@@ -122,17 +125,15 @@ def _curves(task: str, shown: Mapping[str, Experiment], colours: Mapping[str, st
     )
 
 
-def _lines(
-    name: str, run: Run, colour: str, held_back: Sequence[str], trained_on: str
-) -> list[chart.Line]:
-    first = next((column for column in held_back if column in run.curves), None)
-    solid = (
-        [] if first is None else [chart.Line(f"{name}, seed {run.seed}", colour, run.curves[first])]
-    )
-    if trained_on not in run.curves:
-        return solid
-    told = f"{name}, seed {run.seed}, on training data"
-    return [chart.Line(told, colour, run.curves[trained_on], pale=True), *solid]
+def _lines(name: str, run: Run, colour: str, held_back: str, trained_on: str) -> list[chart.Line]:
+    told = f"{name}, seed {run.seed}"
+    found = []
+    if trained_on in run.curves:
+        pale = run.curves[trained_on]
+        found.append(chart.Line(f"{told}, on training data", colour, pale, pale=True))
+    if held_back in run.curves:
+        found.append(chart.Line(told, colour, run.curves[held_back]))
+    return found
 
 
 def _legend(colours: Mapping[str, str]) -> str:

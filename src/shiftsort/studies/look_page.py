@@ -1,4 +1,4 @@
-"""The picture of `look.py` as a page that explains it and needs nothing beside it."""
+"""The picture of `look.py` explained, as a part of a page that needs nothing beside it."""
 
 import base64
 from collections.abc import Sequence
@@ -11,8 +11,8 @@ from .look import Timing
 _TEMPLATE = Path(__file__).with_suffix(".html")
 
 
-def write(path: Path, picture: Path, timings: Sequence[Timing], channels: int, device: str) -> None:
-    """One HTML file, the picture inside."""
+def explained(picture: Path, timings: Sequence[Timing], channels: int, device: str) -> str:
+    """HTML with the picture inside."""
     headings = "".join(f"<th>{escape(timing.name)}</th>" for timing in timings)
     rows = [
         f"<tr><td>{length}</td>"
@@ -20,11 +20,10 @@ def write(path: Path, picture: Path, timings: Sequence[Timing], channels: int, d
         + "</tr>"
         for length in sorted(timings[0].milliseconds)
     ]
-    page = Template(_TEMPLATE.read_text(encoding="utf-8")).substitute(
+    return Template(_TEMPLATE.read_text(encoding="utf-8")).substitute(
         picture=base64.b64encode(picture.read_bytes()).decode(),
         headings=headings,
         rows="\n".join(rows),
         channels=channels,
         device=escape(device),
     )
-    path.write_text(page, encoding="utf-8")

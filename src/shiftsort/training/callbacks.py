@@ -1,6 +1,7 @@
 """What happens beside the training: the average of the weights, checkpoints, records, the bar."""
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -175,10 +176,17 @@ class Tested(pl.Callback):
 
 
 class Recorder(pl.Callback):
-    """metrics.csv, TensorBoard and the progress bar."""
+    """metrics.csv, TensorBoard, and the progress bar, or lines where `say` is given."""
 
-    def __init__(self, run: Path, every: int, first: int, keeper: Keeper, bar: bool) -> None:
-        self.run, self.every, self.keeper, self.bar = run, every, keeper, bar
+    def __init__(
+        self,
+        run: Path,
+        every: int,
+        first: int,
+        keeper: Keeper,
+        say: Callable[[str], None] | None,
+    ) -> None:
+        self.run, self.every, self.keeper, self.say = run, every, keeper, say
         self.logger = TensorBoardLogger(
             run, name="", version="tensorboard", purge_step=first + 1 if first else None
         )
@@ -197,7 +205,7 @@ class Recorder(pl.Callback):
                 TextColumn("{task.fields[news]}"),
             )
             console = Console(stderr=True)
-            self._progress = Progress(*columns, console=console, disable=not self.bar)
+            self._progress = Progress(*columns, console=console, disable=self.say is not None)
             self._progress.start()
             self._line = self._progress.add_task(
                 module.recipe.name, total=module.steps, completed=module.first, news=""
@@ -248,7 +256,8 @@ class Recorder(pl.Callback):
         self._news["train"] = (
             f"loss {loss / total:.3f}  accuracy {100 * right / total:.1f} %  {speed:,.0f} samples/s"
         )
-        self._show(module)
+        last = module.step == module.steps
+        self._show(module, not module.validates and (last or module.step % self.keeper.every == 0))
 
     def on_validation_start(self, trainer: pl.Trainer, module: TrainingModule) -> None:
         _wait(module.device)
@@ -263,7 +272,7 @@ class Recorder(pl.Callback):
             validation_top5=scores.top5,
         )
         self._news["validation"] = f"validation {scores.top1:.1f} %"
-        self._show(module)
+        self._show(module, True)
         self._mark = self._window = time.monotonic()
         self._shown = 0
 
@@ -280,10 +289,13 @@ class Recorder(pl.Callback):
             self._progress.stop()
             self._metrics.close()
 
-    def _show(self, module: TrainingModule) -> None:
-        if self._zero:
-            news = "  ".join(text for text in self._news.values() if text)
-            self._progress.update(self._line, completed=module.step, news=news)
+    def _show(self, module: TrainingModule, milestone: bool) -> None:
+        if not self._zero:
+            return
+        news = "  ".join(text for text in self._news.values() if text)
+        self._progress.update(self._line, completed=module.step, news=news)
+        if self.say is not None and milestone:
+            self.say(f"{module.recipe.name}: step {module.step:,} of {module.steps:,}  {news}")
 
     def _write(self, module: TrainingModule, **values: float | None) -> None:
         if self._zero:

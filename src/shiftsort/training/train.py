@@ -20,8 +20,15 @@ from .data import TaskData, order_of, updates_of
 from .errors import RunError
 from .module import Scores, TrainingModule
 
+#: Hears of samples that are made: how many, of how many.
+Making = Callable[[int, int], None]
+
 #: Rows of metrics.csv between two looks at the validation, and looks in a run.
 _ROWS, _LOOKS = 5, 40
+
+
+def _unseen(done: int, total: int) -> None:
+    pass
 
 
 @dataclass(frozen=True)
@@ -51,9 +58,13 @@ def train(
     overrides: dict[str, Any] | None = None,
     command: str = "",
     say: Callable[[str], None] = print,
+    making: Making = _unseen,
 ) -> dict[str, Any]:
-    """Train from the start; returns what result.json says."""
-    opened = _open(recipe, data, machine)
+    """Train from the start; returns what result.json says.
+
+    `making` hears how far the data is, where it is made first.
+    """
+    opened = _open(recipe, data, machine, making)
     graphs = _graphs(recipe, opened, machine)
     if rank_zero_only.rank == 0:
         folder.require_fresh(run)
@@ -70,14 +81,17 @@ def resume(
     machine: Machine = Machine(),
     command: str = "",
     say: Callable[[str], None] = print,
+    making: Making = _unseen,
 ) -> dict[str, Any]:
     """Go on with a run from its newest whole checkpoint, or from its start if there is none."""
     recipe, overrides = folder.read_recipe(run)
     if expected not in (None, recipe.name):
         raise RunError(f"{run} is a run of {recipe.name}, not of {expected}")
     if (run / folder.RESULT).exists():
-        raise RunError(f"{run} has ended: it has a {folder.RESULT}; judge it with: evaluate {run}")
-    opened = _open(recipe, data, machine)
+        raise RunError(
+            f"{run} has ended: it has a {folder.RESULT}; judge it with: shiftsort evaluate {run}"
+        )
+    opened = _open(recipe, data, machine, making)
     graphs = _graphs(recipe, opened, machine)
     checkpoints.require_room(run, _bytes(recipe, opened))
     checkpoint = checkpoints.newest(run, say)
@@ -115,7 +129,9 @@ def precision_of(recipe: recipes.Recipe) -> str:
     return "bfloat16" if torch.cuda.is_available() else "float32"
 
 
-def _open(recipe: recipes.Recipe, data: Path | None, machine: Machine) -> tasks.Data:
+def _open(
+    recipe: recipes.Recipe, data: Path | None, machine: Machine, making: Making = _unseen
+) -> tasks.Data:
     """The recipe's samples, made now if they can be, when model and batch fit the task."""
     try:
         task = tasks.get(recipe.task, **recipe.task_settings)
@@ -123,7 +139,7 @@ def _open(recipe: recipes.Recipe, data: Path | None, machine: Machine) -> tasks.
             build.model(recipe, task.facts())
     except (TypeError, ValueError) as error:
         raise recipes.RecipeError(f"{recipe.name}: {error}") from None
-    task.make(data)
+    task.make(data, progress=making)
     opened = task.open(data, choose_on=recipe.choose_on)
     try:
         order_of(recipe, len(opened.split("train")), 0, machine.all_devices)
@@ -167,7 +183,7 @@ def _run(
     keeper = Keeper(run, every, recipe.ema)
     if checkpoint is not None:
         keeper.resume(checkpoint)
-    recorder = Recorder(run, max(every // _ROWS, 1), first, keeper, machine.bar)
+    recorder = Recorder(run, max(every // _ROWS, 1), first, keeper, None if machine.bar else say)
     trainer = _trainer(
         machine,
         callbacks=[keeper, recorder, Tested(run / folder.WEIGHTS)],
@@ -179,6 +195,13 @@ def _run(
         limit_val_batches=1.0 if module.validates else 0,
     )
     loaders = TaskData(recipe, opened, first, steps)
+    if trainer.is_global_zero:
+        where = f"{machine.all_devices} x " if machine.all_devices > 1 else ""
+        say(
+            f"{recipe.name}: {parameters:,} parameters, {steps - first:,} steps of {recipe.batch} "
+            f"samples, {module.precision} on {where}{folder.device_name()}"
+            f"{', as CUDA graphs' if graphs else ''}; in {run}"
+        )
     if torch.cuda.is_available():
         torch.cuda.reset_peak_memory_stats()
     if first < steps:
