@@ -6,7 +6,7 @@ import typer
 
 import shiftsort
 
-from . import bench, data, demo, doctor, models, results, train
+from . import bench, data, demo, doctor, evaluate, models, recipes, results, train
 
 app = typer.Typer(
     name="shiftsort",
@@ -37,7 +37,10 @@ def _root(
 app.command("doctor")(doctor.doctor)
 app.command("models")(models.models)
 app.command("demo")(demo.demo)
+app.command("recipes")(recipes.recipes)
 app.command("train")(train.train)
+app.command("evaluate")(evaluate.evaluate)
+app.command("predict")(evaluate.predict)
 app.command("results")(results.results)
 app.command("report")(results.report)
 app.add_typer(bench.app, name="bench")

@@ -12,6 +12,7 @@ from typing import Any
 from .errors import DataError
 from .image import Image
 from .imagenet import ImageNet
+from .inputs import read
 from .listops import ListOps
 from .mqar import Mqar
 from .pathfinder import Pathfinder, PathX
@@ -34,6 +35,7 @@ __all__ = [
     "kind",
     "load",
     "names",
+    "read",
     "sizes_of",
 ]
 

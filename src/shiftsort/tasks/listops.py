@@ -83,6 +83,19 @@ class ListOps(Task):
     def describe(self, sample: Batch) -> str:
         return " ".join(SYMBOLS[token] for token in sample.inputs[: sample.lengths].tolist())
 
+    def parse(self, content: bytes) -> list[list[bytes]]:
+        """An expression a line, its symbols apart; round brackets mean nothing, as released."""
+        samples = []
+        for number, line in enumerate(content.decode("utf-8", "replace").splitlines(), 1):
+            words = [word for word in line.split() if word not in ("(", ")")]
+            for word in words:
+                if word not in SYMBOLS:
+                    known = " ".join(SYMBOLS[1:])
+                    raise ValueError(f"line {number} has {word!r}, expected symbols of: {known}")
+            if words:
+                samples.append([bytes(map(SYMBOLS.index, words))])
+        return samples
+
     def _draw(self, chunk: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         from .compiled import random_state
         from .listops_kernel import GIVE_UP_AFTER, draw_many

@@ -33,6 +33,19 @@ class _Pairs(Task):
         )
         return "\n".join(f"  {number}: {text}" for number, text in enumerate(documents, 1))
 
+    def parse(self, content: bytes) -> list[list[bytes]]:
+        """A pair a line, a tab between its documents."""
+        length, pairs = self.facts().length, []
+        for number, line in enumerate(content.replace(b"\0", b"").splitlines(), 1):
+            documents = line.split(b"\t")
+            if len(documents) != 2:
+                raise ValueError(
+                    f"line {number} has {len(documents) - 1} tabs, expected one between two "
+                    "documents"
+                )
+            pairs.append([document[:length] for document in documents])
+        return pairs
+
 
 @dataclass(frozen=True)
 class Retrieval(_Pairs):

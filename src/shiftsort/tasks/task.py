@@ -166,6 +166,10 @@ class Task:
         """One sample as text, for looking."""
         raise NotImplementedError
 
+    def parse(self, content: bytes) -> list[list[bytes]]:
+        """The samples in somebody's text file: of each sequence of a sample, its tokens."""
+        raise ValueError(f"{self.name} reads no text; give it an array as .npy")
+
     def settings(self, *, changed_only: bool = False) -> dict[str, Any]:
         """The settings that decide the bytes."""
         return {

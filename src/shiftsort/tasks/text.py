@@ -90,6 +90,10 @@ class Text(Task):
     def describe(self, sample: Batch) -> str:
         return bytes(sample.inputs[: sample.lengths].tolist()).decode("utf-8", "replace")
 
+    def parse(self, content: bytes) -> list[list[bytes]]:
+        """One review."""
+        return [[_clean(content)[: self.max_length]]]
+
     def _choose(self, hashes: list[bytes], labels: np.ndarray) -> np.ndarray:
         """Which reviews validate: half of each label, and none that train has a copy of."""
         copies = collections.Counter(hashes)
@@ -107,8 +111,7 @@ class _Reader:
         self.length = length
 
     def bytes_of(self, path: Path) -> bytes:
-        # 0 is padding, and no review has a byte 0 that means anything.
-        return path.read_bytes().strip().replace(b"\0", b"")[: self.length]
+        return _clean(path.read_bytes())[: self.length]
 
     def digest(self, path: Path) -> bytes:
         return hashlib.blake2b(self.bytes_of(path), digest_size=16).digest()
@@ -121,6 +124,11 @@ class _Reader:
             tokens[row, : len(review)] = review
             lengths[row] = len(review)
         return tokens, lengths
+
+
+def _clean(review: bytes) -> bytes:
+    # 0 is padding, and no review has a byte 0 that means anything.
+    return review.strip().replace(b"\0", b"")
 
 
 def _reviews(folder: Path, split: str) -> tuple[list[Path], np.ndarray]:

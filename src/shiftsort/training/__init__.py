@@ -2,6 +2,7 @@
 
 from .errors import RunError
 from .module import Scores, TrainingModule
+from .predict import predict
 from .train import Machine, evaluate, resume, train
 
 __all__ = [
@@ -10,6 +11,7 @@ __all__ = [
     "Scores",
     "TrainingModule",
     "evaluate",
+    "predict",
     "resume",
     "train",
 ]
