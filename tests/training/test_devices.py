@@ -16,22 +16,32 @@ from shiftsort.training import checkpoints
 _WORDS = ("dropout=0", "steps=6", "every=3", "clip=0.5", "ema=0.5", "batch=48")
 
 
-def _train_on_two(strategy: str, run: Path, data: Path, words: tuple[str, ...]) -> None:
+#: Lightning starts the second process itself, or finds both started by torchrun.
+_STARTED = {
+    "lightning": ["-m", "shiftsort.cli"],
+    "torchrun": ["-m", "torch.distributed.run", "--nproc-per-node=2", "-m", "shiftsort.cli"],
+}
+
+
+def _train_on_two(
+    strategy: str, started: str, run: Path, data: Path, words: tuple[str, ...]
+) -> None:
     settings = [part for word in words for part in ("--set", word)]
-    command = [sys.executable, "-m", "shiftsort.cli", "train", "digits/csp", *settings]
+    command = [sys.executable, *_STARTED[started], "train", "digits/csp", *settings]
     command += ["--data", str(data), "--out", str(run), "--devices", "2", "--strategy", strategy]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
     done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=240)
     assert done.returncode == 0, done.stderr[-3000:]
+    assert len(done.stdout.strip().splitlines()) == 2, "one process speaks"
 
 
-@pytest.mark.parametrize("strategy", ["ddp", "fsdp"])
+@pytest.mark.parametrize(("strategy", "started"), [("ddp", "torchrun"), ("fsdp", "lightning")])
 def test_two_devices_train_as_one_does(
-    strategy: str, tiny, tiny_words, digits: Path, tmp_path: Path
+    strategy: str, started: str, tiny, tiny_words, digits: Path, tmp_path: Path
 ) -> None:
     quiet = training.Machine(bar=False)
     expected = training.train(tiny(*_WORDS), tmp_path / "one", data=digits, machine=quiet)
-    _train_on_two(strategy, tmp_path / "two", digits, (*tiny_words, *_WORDS))
+    _train_on_two(strategy, started, tmp_path / "two", digits, (*tiny_words, *_WORDS))
 
     result = json.loads((tmp_path / "two" / "result.json").read_text())
     assert result["test"]["loss"] == pytest.approx(expected["test"]["loss"], rel=1e-4)

@@ -107,6 +107,27 @@ def test_a_full_disk_is_said_before_training(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_folder_that_cannot_be_is_said_before_training(
+    tiny, digits: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(training.RunError, match=r"cannot be written to \(Not a directory\)"):
+        training.train(tiny(), tmp_path / "file" / "run", data=digits, machine=_QUIET)
+
+
+def test_where_no_bar_is_seen_lines_tell_the_course(tiny, digits: Path, tmp_path: Path) -> None:
+    for name, choose_on in (("chosen", "validation"), ("last", "nothing")):
+        said: list[str] = []
+        recipe = tiny(f"choose_on={choose_on}")
+        training.train(recipe, tmp_path / name, data=digits, machine=_QUIET, say=said.append)
+        assert f"12 steps of {recipe.batch} samples, float32 on" in said[0]
+        assert [line.split("  ")[0] for line in said[1:]] == [
+            f"digits/csp: step {step} of 12" for step in (4, 8, 12)
+        ]
+        assert all("samples/s" in line for line in said[1:])
+        assert ("validation" in said[1]) == (choose_on == "validation")
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

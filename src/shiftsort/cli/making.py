@@ -1,4 +1,4 @@
-"""A progress bar for data that is made, which shows itself when the making begins."""
+"""A progress bar for data that is made: it shows itself when the making begins, on a terminal."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,14 +18,15 @@ class Making:
 
     def __call__(self, done: int, total: int) -> None:
         self._bar.update(self._line, completed=done, total=total)
-        if not self._bar.live.is_started:
+        if self._bar.console.is_terminal and not self._bar.live.is_started:
             self._bar.start()
         if done >= total:
-            self._bar.stop()
+            self.close()
 
     def close(self) -> None:
         """Leave the terminal as it was, however far it came."""
-        self._bar.stop()
+        if self._bar.live.is_started:
+            self._bar.stop()
 
 
 @contextmanager

@@ -3,12 +3,15 @@
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from . import errors, making
 from .options import DataOption, DebugOption
+
+if TYPE_CHECKING:
+    from shiftsort.recipes import Recipe
 
 
 def _complete(incomplete: str) -> list[str]:
@@ -75,20 +78,32 @@ def train(
             chosen, overrides = recipes.override(recipes.get(recipe), words)
 
     with errors.one_line("train", debug=debug):
-        result = _train(
-            chosen, overrides, data, out, resume, (devices, nodes, strategy, compiled, graphs)
-        )
-        _tell(*result)
+        run = resume or out or _default_run(chosen)
+        machine = (devices, nodes, strategy, compiled, graphs)
+        try:
+            result = _train(chosen, overrides, data, run, resume is not None, machine)
+        except KeyboardInterrupt:
+            begun = (run / "recipe.json").exists()
+            again = f"; go on with: shiftsort train --resume {run}" if begun else ""
+            errors.say(f"shiftsort train: interrupted{again}")
+            raise typer.Exit(errors.INTERRUPTED) from None
+        if result is not None:
+            _tell(run, result)
+
+
+def _default_run(recipe: "Recipe") -> Path:
+    return Path("runs") / f"{recipe.name.replace('/', '-')}-{recipe.seed}"
 
 
 def _train(
-    recipe: Any,
+    recipe: "Recipe | None",
     overrides: dict[str, Any],
     data: Path | None,
-    out: Path | None,
-    resume: Path | None,
+    run: Path,
+    begun: bool,
     machine: tuple[int, int, str, bool, bool | None],
-) -> tuple[Path, dict[str, Any]]:
+) -> dict[str, Any] | None:
+    """The result, in the first process of several."""
     from shiftsort import training
 
     common = {
@@ -98,12 +113,13 @@ def _train(
         "say": errors.say,
     }
     with making.bar("making the data") as heard:
-        common["making"] = heard
-        if resume is not None:
+        if begun:
             expected = None if recipe is None else recipe.name
-            return resume, training.resume(resume, expected=expected, **common)
-        run = out or Path("runs") / f"{recipe.name.replace('/', '-')}-{recipe.seed}"
-        return run, training.train(recipe, run, overrides=overrides, **common)
+            result = training.resume(run, expected=expected, making=heard, **common)
+        else:
+            assert recipe is not None
+            result = training.train(recipe, run, overrides=overrides, making=heard, **common)
+    return result if training.is_first_process() else None
 
 
 def _tell(run: Path, result: dict[str, Any]) -> None:

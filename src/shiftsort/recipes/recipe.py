@@ -89,7 +89,7 @@ class Schedule:
     """How the learning rate goes, by the number of the update.
 
     "rsqrt" is lr / sqrt(max(step, warmup)) behind its warm-up, as Long Range Arena has it: its lr
-    is not the highest rate that is reached. "linear" decays to 0 as (1 - done)^power.
+    is not the highest rate that is reached. "linear" decays to 0, as "cosine" does in half a wave.
     """
 
     kind: Literal["constant", "cosine", "linear", "rsqrt"] = "constant"

@@ -3,7 +3,7 @@
 from .errors import RunError
 from .module import Scores, TrainingModule
 from .predict import predict
-from .train import Machine, evaluate, resume, train
+from .train import Machine, evaluate, is_first_process, resume, train
 
 __all__ = [
     "Machine",
@@ -11,6 +11,7 @@ __all__ = [
     "Scores",
     "TrainingModule",
     "evaluate",
+    "is_first_process",
     "predict",
     "resume",
     "train",

@@ -205,8 +205,9 @@ class Recorder(pl.Callback):
                 TextColumn("{task.fields[news]}"),
             )
             console = Console(stderr=True)
-            self._progress = Progress(*columns, console=console, disable=self.say is not None)
-            self._progress.start()
+            self._progress = Progress(*columns, console=console)
+            if self.say is None:
+                self._progress.start()
             self._line = self._progress.add_task(
                 module.recipe.name, total=module.steps, completed=module.first, news=""
             )
@@ -286,7 +287,8 @@ class Recorder(pl.Callback):
 
     def _stop(self) -> None:
         if getattr(self, "_zero", False):
-            self._progress.stop()
+            if self.say is None:
+                self._progress.stop()
             self._metrics.close()
 
     def _show(self, module: TrainingModule, milestone: bool) -> None:

@@ -94,10 +94,15 @@ def load_weights(path: Path) -> dict[str, Tensor]:
 
 def require_room(run: Path, weights: int) -> None:
     """Fail now if what training will write, for weights of so many bytes, will not fit."""
-    run.mkdir(parents=True, exist_ok=True)
     probe = run / ".probe"
-    probe.write_bytes(b"0" * 4096)
-    probe.unlink()
+    try:
+        run.mkdir(parents=True, exist_ok=True)
+        probe.write_bytes(b"0" * 4096)
+        probe.unlink()
+    except OSError as error:
+        raise RunError(
+            f"{run} cannot be written to ({error.strerror}); choose another folder with --out"
+        ) from None
     # Each has the weights, the chosen ones, two moments and perhaps an average; one is in the
     # making while two are kept. The logs are small beside them.
     needed = 5 * weights * (_KEPT + 1) + weights + (16 << 20)

@@ -66,7 +66,7 @@ def train(
     """
     opened = _open(recipe, data, machine, making)
     graphs = _graphs(recipe, opened, machine)
-    if rank_zero_only.rank == 0:
+    if is_first_process():
         folder.require_fresh(run)
         checkpoints.require_room(run, _bytes(recipe, opened))
         folder.create(run, recipe, overrides or {}, command)
@@ -98,6 +98,11 @@ def resume(
     step = 0 if checkpoint is None else checkpoint.step
     say(f"{run}: going on behind update {step}" if step else f"{run}: starting again")
     return _run(recipe, run, opened, machine, graphs, checkpoint, overrides, command, say)
+
+
+def is_first_process() -> bool:
+    """True in the one of several processes that writes and speaks."""
+    return rank_zero_only.rank == 0
 
 
 def evaluate(
