@@ -80,6 +80,12 @@ def test_an_average_of_the_weights_is_what_is_tested(tiny, digits: Path, tmp_pat
     assert not torch.equal(chosen, weights[3])
 
 
+def test_a_set_smaller_than_the_published_batch_ends_with_a_result(tiny, tmp_path: Path) -> None:
+    recipe = tiny("batch=8", "task_settings={'validation': 1700, 'test': 50}", "steps=2")
+    result = training.train(recipe, tmp_path / "run", data=tmp_path / "data", machine=_QUIET)
+    assert (result["steps"], result["steps_published"]) == (2, 1)
+
+
 def test_a_batch_taken_in_parts_gives_the_same_training(tiny, digits: Path, tmp_path: Path) -> None:
     for parts in (1, 4):
         recipe = tiny(f"accumulate={parts}", "dropout=0", "steps=4", "choose_on=nothing", "clip=1")

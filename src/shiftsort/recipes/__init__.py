@@ -15,6 +15,8 @@ from .lra import TASKS as _TASKS
 from .lra import google, lra
 from .mega import ROWS as _MEGA
 from .mega import mega
+from .mqar import ROWS as _MQAR
+from .mqar import mqar
 from .recipe import Encoder, Mega, Optimiser, Paper, Recipe, RecipeError, Schedule, ViT
 from .settings import fields, from_plain, override, to_plain
 from .vision import ANALYSIS_ROWS, analysis, cifar10, cifar100, imagenet
@@ -43,6 +45,7 @@ _RECIPES: dict[str, Callable[[], Recipe]] = {
     **{f"cifar100/{row}": partial(cifar100, row) for row in _VISION},
     **{f"imagenet/{row}": partial(imagenet, row) for row in _VISION},
     **{f"analysis/{row}": partial(analysis, row) for row in ANALYSIS_ROWS},
+    **{f"mqar/{row}": partial(mqar, row) for row in _MQAR},
     **{f"lra/{task}/{row}": partial(lra, task, row) for task in _TASKS for row in _MIXERS},
     **{f"mega/{task}/{row}": partial(mega, task, row) for task in _TASKS for row in _MEGA},
     **{f"google/{task}/{row}": partial(google, task, row) for task in _TASKS for row in _MIXERS},

@@ -62,8 +62,8 @@ def order_of(recipe: recipes.Recipe, samples: int, rank: int = 0, world: int = 1
     return Order(samples, recipe.batch, recipe.seed, recipe.accumulate, rank, world)
 
 
-def updates_of(recipe: recipes.Recipe, order: Order) -> int:
-    """How many updates a run has."""
+def updates_of(recipe: recipes.Recipe, samples: int) -> int:
+    """How many updates a run with so many training samples has."""
     if recipe.steps is not None:
         return recipe.steps
-    return max(round((recipe.epochs or 0) * order.updates_per_epoch), 1)
+    return max(round((recipe.epochs or 0) * (samples // recipe.batch)), 1)

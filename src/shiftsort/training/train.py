@@ -170,8 +170,9 @@ def _run(
     command: str,
     say: Callable[[str], None],
 ) -> dict[str, Any]:
-    order = order_of(recipe, len(opened.split("train")))
-    steps = updates_of(recipe, order)
+    samples = len(opened.split("train"))
+    order = order_of(recipe, samples)
+    steps = updates_of(recipe, samples)
     first = 0 if checkpoint is None else checkpoint.step
     every = recipe.every or max(steps // _LOOKS, 1)
     module = TrainingModule(
@@ -220,7 +221,6 @@ def _run(
     if trainer.is_global_zero:
         checkpoints.save_weights(run / folder.WEIGHTS, keeper.chosen)
     trainer.test(module, datamodule=loaders, verbose=False)
-    published = recipes.get(recipe.name)
     about = folder.environment(command)
     result = {
         "format": 1,
@@ -235,7 +235,7 @@ def _run(
         "validation": keeper.best,
         "chosen_on": recipe.choose_on,
         "steps": steps,
-        "steps_published": updates_of(published, order_of(published, len(opened.split("train")))),
+        "steps_published": updates_of(recipes.get(recipe.name), samples),
         "epochs": steps / order.updates_per_epoch,
         "steps_per_second": recorder.steps_per_second,
         "peak_memory_bytes": peak,
