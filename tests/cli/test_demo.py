@@ -1,5 +1,6 @@
 """`shiftsort demo` and `python -m shiftsort.cli`."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from browser import console_of, needs_a_browser
 from shiftsort import recipes
 from shiftsort.cli import demo
 from shiftsort.cli.app import app
@@ -35,6 +37,14 @@ def test_demo_trains_two_models_and_tells_where_the_page_is(tmp_path: Path) -> N
     page = (out / "index.html").read_text()
     assert "<td>32</td>" in page
     assert page.count("<polyline") == 8, "accuracy and loss of two runs, held back and not"
+    assert re.findall(r'(?:src|href)="(?!data:)', page) == [], "it needs no network"
+
+
+@needs_a_browser
+@pytest.mark.usefixtures("quick")
+def test_a_browser_opens_the_page_without_a_complaint(tmp_path: Path) -> None:
+    CliRunner().invoke(app, ["demo", "--out", str(tmp_path)])
+    assert console_of(tmp_path / "index.html") == []
 
 
 @pytest.mark.usefixtures("quick")

@@ -1,20 +1,17 @@
 """`shiftsort report`: what stands on the page, that it needs no network, and how it is drawn."""
 
 import re
-import shutil
-import subprocess
 from xml.etree import ElementTree
 
 import pytest
 from made_runs import make_run
 from typer.testing import CliRunner
 
+from browser import console_of, needs_a_browser
 from shiftsort.cli.app import app
 from shiftsort.reporting import chart, page, runs
 
 SVG = "{http://www.w3.org/2000/svg}"
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))),
-                None)  # fmt: skip
 
 
 @pytest.fixture
@@ -181,19 +178,7 @@ def test_names_stand_beside_disks_and_not_on_each_other():
             assert apart or abs(y - other_y) >= chart._LINE
 
 
-def console_of(path):
-    """What a browser writes into its console when it opens a page."""
-    done = subprocess.run(
-        [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic",
-         "--no-first-run", "--disable-background-networking", "--enable-logging=stderr",
-         "--dump-dom", path.as_uri()],
-        capture_output=True, text=True, timeout=60, check=True,
-    )  # fmt: skip
-    assert "</html>" in done.stdout
-    return [line for line in done.stderr.splitlines() if "CONSOLE" in line]
-
-
-@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed to open the page with")
+@needs_a_browser
 def test_a_browser_opens_the_page_without_a_complaint(tmp_path, folders):
     report(tmp_path / "report.html", *folders)
     assert console_of(tmp_path / "report.html") == []

@@ -1,5 +1,8 @@
 """What training asks of any task: facts, splits, batches, and augmentation on the device."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -152,3 +155,17 @@ def test_augmentation_on_the_device_with_a_generator_of_the_host_is_the_same():
     here = crop_and_flip(images, torch.Generator().manual_seed(0))
     there = crop_and_flip(images.cuda(), torch.Generator().manual_seed(0))
     assert torch.equal(there.cpu(), here)
+
+
+def test_the_pages_example_of_a_new_task_is_one(tmp_path):
+    page = (Path(__file__).parents[2] / "docs" / "data.md").read_text(encoding="utf-8")
+    (code,) = (c for c in re.findall(r"```python\n(.*?)```", page, re.S) if "Parity" in c)
+    names = {}
+    exec(code, names)
+    task = names["Parity"](length=10)
+    task.make(tmp_path)
+    task.check(tmp_path)
+    data = task.open(tmp_path)
+    assert data.sizes == {"train": 1000, "validation": 100, "test": 100}
+    sample = data.split("test")[7]
+    assert task.describe(sample).count("1") % 2 == sample.labels
