@@ -80,8 +80,6 @@ def test_what_is_in_the_padding_changes_no_valid_output_and_no_gradient(name):
 
 @every_mixer
 def test_a_padded_sequence_is_mixed_as_if_it_stood_alone(name):
-    if name == "bigbird":
-        pytest.skip("which block is the last, and so global, is a matter of the padded length")
     mixer = build(name)
     x_bnc = inputs()
     together = run(mixer, x_bnc, LENGTHS)
