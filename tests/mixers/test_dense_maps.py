@@ -78,8 +78,3 @@ def test_many_iterations_make_rows_and_columns_sum_to_one():
     torch.testing.assert_close(a.sum(dim=-1), valid.float())
     torch.testing.assert_close(a.sum(dim=-2), valid.float(), rtol=1e-4, atol=1e-4)
     assert (a >= 0).all()
-
-
-def test_sinkformer_needs_an_iteration():
-    with pytest.raises(ValueError, match="iterations must be at least 1, got 0"):
-        build("sinkformer", N, iterations=0)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from .linear import kernel_attention
-from .mixer import About, HeadMixer, wipe_heads
+from .mixer import About, HeadMixer, check_size, wipe_heads
 
 _EPSILON = 1e-6
 
@@ -35,7 +35,7 @@ class Performer(HeadMixer):
         self, dim: int, *, features: int = 256, redraw: bool = True, **options: Any
     ) -> None:
         super().__init__(dim, **options)
-        self.features = features
+        check_size("features", features)
         self.redraw = redraw
         width = self.channels // self.heads
         self.register_buffer("directions_fd", orthogonal_directions(features, width))
