@@ -182,6 +182,14 @@ def test_compiles_as_one_graph(name):
 
 
 @every_mixer
+def test_may_be_called_twice_before_the_gradient(name):
+    """As by two layers that share it."""
+    mixer = build(name).train()
+    run(mixer, run(mixer, inputs(), LENGTHS), LENGTHS).sum().backward()
+    assert all_finite(*(p.grad for p in mixer.parameters()))
+
+
+@every_mixer
 def test_the_state_dict_holds_all_that_matters(name):
     mixer, other = build(name), build(name)
     with torch.no_grad():
