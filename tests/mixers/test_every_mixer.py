@@ -39,6 +39,12 @@ VARIANTS = {
     "synthesizer, random": ("synthesizer", {"kind": "random"}),
 }
 
+# Those that weigh values by a map, of which dropout drops some weights.
+WITH_A_MAP = (
+    *("mha", "local", "reformer", "sinkformer", "sparse", "sparse, strided", "sinkhorn"),
+    *("linformer", "synthesizer", "longformer", "bigbird", "luna"),
+)
+
 # A rounding may put a sample into another place or bucket, and what comes out is then another.
 CHOOSES = {"csp", "sort", "reformer"}
 
@@ -187,6 +193,15 @@ def test_may_be_called_twice_before_the_gradient(name):
     mixer = build(name).train()
     run(mixer, run(mixer, inputs(), LENGTHS), LENGTHS).sum().backward()
     assert all_finite(*(p.grad for p in mixer.parameters()))
+
+
+@pytest.mark.parametrize("name", WITH_A_MAP)
+def test_dropout_drops_weights_of_the_map_in_training_alone(name):
+    plain, mixer = build(name), build(name, dropout=0.5)
+    if name == "sinkhorn":
+        plain.noise = mixer.noise = False
+    assert torch.equal(run(mixer, inputs()), run(plain, inputs()))
+    assert not torch.allclose(run(mixer.train(), inputs()), run(plain.train(), inputs()))
 
 
 @every_mixer

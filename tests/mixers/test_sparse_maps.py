@@ -158,6 +158,13 @@ def test_sinkhorn_attends_to_its_block_and_to_the_one_sorted_to_it(samples, leng
     agree(mixer, definition, samples, lengths, rtol=1e-5, atol=1e-6)
 
 
+def test_sinkhorn_sorts_with_noise_in_training_alone_and_only_when_asked():
+    x = torch.randn(1, 23, 12, dtype=torch.float64)
+    for noise, training in ((True, True), (True, False), (False, True)):
+        mixer = build("sinkhorn", 23, block=4, noise=noise).train(training)
+        assert torch.equal(mixer(x), mixer(x)) != (noise and training)
+
+
 @pytest.mark.parametrize("rounds", [1, 3])
 def test_reformer_is_full_attention_when_one_bucket_and_one_chunk_hold_all(rounds):
     mixer = build("reformer", 23, chunk=32, buckets=1, rounds=rounds)
