@@ -41,9 +41,9 @@ VARIANTS = {
 
 # Those that weigh values by a map, of which dropout drops some weights.
 WITH_A_MAP = (
-    *("mha", "local", "reformer", "sinkformer", "sparse", "sparse, strided", "sinkhorn"),
-    *("linformer", "synthesizer", "longformer", "bigbird", "luna"),
-)
+    "mha", "local", "reformer", "sinkformer", "sparse", "sparse, strided", "sinkhorn",
+    "linformer", "synthesizer", "longformer", "bigbird", "luna",
+)  # fmt: skip
 
 # A rounding may put a sample into another place or bucket, and what comes out is then another.
 CHOOSES = {"csp", "sort", "reformer"}
