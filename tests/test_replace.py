@@ -164,6 +164,32 @@ def test_cross_attention_is_refused():
         model[0](torch.randn(1, N, DIM), torch.randn(1, N, DIM))
 
 
+def test_nested_tensors_are_refused():
+    model = encoder(1).eval()
+    shiftsort.replace_attention(model)
+    sequences = [torch.randn(N, DIM), torch.randn(4, DIM)]
+    nested = torch.nested.nested_tensor(sequences, layout=torch.jagged)
+    with pytest.raises(ValueError, match="takes no nested tensors; pad them and give a key"):
+        model(nested)
+
+
+def test_made_for_a_length_a_padded_sequence_is_mixed_as_if_it_stood_alone():
+    model = encoder().eval()
+    shiftsort.replace_attention(model, samples=N)
+    x, padding = torch.randn(1, N, DIM), torch.arange(N)[None] >= 6
+    torch.testing.assert_close(model(x, src_key_padding_mask=padding)[:, :6], model(x[:, :6]))
+
+
+def test_a_layer_by_itself_does_not_go_around_what_replaced_its_attention():
+    layer = encoder(1).layers[0].eval()
+    shiftsort.replace_attention(layer)
+    called = []
+    layer.self_attn.register_forward_hook(lambda *_: called.append(True))
+    with torch.no_grad():
+        layer(torch.randn(2, N, DIM))
+    assert called
+
+
 def test_masks_are_refused():
     model = encoder(1)
     shiftsort.replace_attention(model)

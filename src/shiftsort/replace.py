@@ -56,7 +56,9 @@ def replace_attention(
         model: a `torch.nn.TransformerEncoder`, or any module that uses `nn.MultiheadAttention` as
             self-attention.
         mixer: one of `shiftsort.mixers.names()`.
-        samples: the longest sequence that will come; CSP does without.
+        samples: the longest sequence that will come. CSP does without, but then shifts by the
+            length of each input, padding included: with it, a padded sequence is mixed as if it
+            stood alone.
         keep_weights: whether the new mixer begins with the value and output projections of the old
             (and with those of queries and keys, where it has them).
         options: what the mixer takes, such as group_size and shift for CSP. Heads, dropout and
@@ -65,9 +67,10 @@ def replace_attention(
     Returns:
         A report of what was replaced; print it.
 
-    Key padding masks of any shape go on working. Attention that is not self-attention is refused:
-    here, before anything is changed, where the model shows it, else when it is called. So are
-    attention masks, causal ones too: a permutation has no weights to mask.
+    Key padding masks go on working, wherever the padding stands. Attention that is not
+    self-attention is refused: here, before anything is changed, where the model shows it, else when
+    it is called. So are attention masks, causal ones too: a permutation has no weights to mask, and
+    for the same reason None takes the place of the weights that attention returns.
     """
     if isinstance(model, nn.MultiheadAttention):
         raise ValueError("model is itself an attention; give the module that holds it")
@@ -150,6 +153,11 @@ class SelfAttention(nn.Module):
             raise ValueError(
                 "this attention was replaced, and what replaced it has no attention map that a "
                 "causal or other attn_mask could mask; keep torch.nn.MultiheadAttention here"
+            )
+        if query.is_nested:
+            raise ValueError(
+                "this attention was replaced, and what replaced it takes no nested tensors; "
+                "pad them and give a key padding mask"
             )
         x_bnc = query if self.batch_first or query.dim() == 2 else query.transpose(0, 1)
         if query.dim() == 2:

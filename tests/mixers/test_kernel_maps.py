@@ -56,6 +56,17 @@ def test_performer_converges_to_softmax_attention():
     assert many < 0.02
 
 
+def test_performers_features_keep_float32_under_autocast():
+    """Their logarithms are large: rounded to bfloat16 they would be off by per cents."""
+    mixer = build("performer", N).float()
+    x = 4 * torch.randn(2, N, 12, generator=torch.Generator().manual_seed(3))
+    projected = mixer.project(x)
+    mixer.project = lambda _: projected
+    with torch.autocast("cpu", torch.bfloat16):
+        inside = mixer.attend(x, None)
+    assert torch.equal(inside, mixer.attend(x, None))
+
+
 def test_performers_directions_are_orthogonal_and_of_gaussian_length():
     torch.manual_seed(0)
     directions = orthogonal_directions(4 * 64, 64).double()

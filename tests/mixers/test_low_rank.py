@@ -22,7 +22,7 @@ def test_linformer_projects_keys_and_values_along_the_sequence(lengths, share):
     agree(mixer, definition, N, lengths)
 
 
-@pytest.mark.parametrize("name", ["linformer", "synthesizer"])
+@pytest.mark.parametrize("name", ["linformer", "synthesizer", "bigbird", "sinkhorn"])
 def test_what_is_tied_to_the_length_says_so(name):
     mixer = build(name, 5)
     with pytest.raises(ValueError, match="made for up to 5 samples, got 6; build it with a larger"):

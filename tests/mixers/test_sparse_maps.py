@@ -65,34 +65,41 @@ def test_longformer_attends_to_its_window_and_the_first_samples(samples, lengths
 @pytest.mark.parametrize("random", [0, 2])
 @cases
 def test_bigbird_attends_to_window_ends_and_random_blocks(samples, lengths, random):
+    """The last block is that of the sequence, whatever it is padded to."""
     size = 3
     mixer = build("bigbird", 23, block=size, random=random)
     block = torch.arange(samples) // size
-    last = int(block[-1])
-    ends = (block == 0) | (block == last)
-    seen = (block[:, None] - block).abs() <= 1
-    seen = (seen | ends | ends[:, None]).expand(HEADS, -1, -1).clone()
-    chosen, fresh = mixer._random_blocks(last + 1)
-    for h in range(HEADS):
-        for i in range(last + 1):
-            for target in chosen[h, i][fresh[h, i]]:
-                seen[h] |= (block[:, None] == i) & (block == target)
+    seen = torch.zeros(BATCH, HEADS, samples, samples, dtype=torch.bool)
+    for b, length in enumerate(lengths or [samples] * BATCH):
+        last = (length - 1) // size
+        ends = (block == 0) | (block == last)
+        seen[b] |= ((block[:, None] - block).abs() <= 1) | ends | ends[:, None]
+        chosen, fresh = (
+            x[0] for x in mixer._random_blocks(int(block[-1]) + 1, torch.tensor([last]))
+        )
+        for h in range(HEADS):
+            for i in range(1, last):
+                for target in chosen[h, i][fresh[h, i]]:
+                    seen[b, h] |= (block[:, None] == i) & (block == target)
     agree(mixer, masked(mixer, seen), samples, lengths)
 
 
 def test_bigbirds_random_blocks_are_new_ones_and_differ_from_head_to_head():
     mixer = build("bigbird", 96, block=3, random=3)
-    chosen, fresh = mixer._random_blocks(32)
-    assert fresh[:, 1:-1].all()
-    for h in range(HEADS):
-        for i in range(1, 31):
-            picks = set(chosen[h, i].tolist())
-            assert len(picks) == 3
-            assert not picks & {0, 31, i - 1, i, i + 1}
-    assert not torch.equal(chosen[0], chosen[1])
-    assert torch.equal(chosen, build("bigbird", 96, block=3, random=3)._random_blocks(32)[0])
+    lasts = torch.tensor([31, 20])
+    chosen, fresh = mixer._random_blocks(32, lasts)
+    for b, last in enumerate(lasts.tolist()):
+        assert fresh[b, :, 1:last].all()
+        for h in range(HEADS):
+            for i in range(1, last):
+                picks = set(chosen[b, h, i].tolist())
+                assert len(picks) == 3
+                assert picks <= set(range(1, last)) - {i - 1, i, i + 1}
+    assert not torch.equal(chosen[0, 0], chosen[0, 1])
+    again = build("bigbird", 96, block=3, random=3).bfloat16()
+    assert torch.equal(chosen, again._random_blocks(32, lasts)[0])
     other = mixers.build("bigbird", dim=12, samples=96, heads=3, block=3, layer=1, depth=2)
-    assert not torch.equal(chosen, other._random_blocks(32)[0])
+    assert not torch.equal(chosen, other._random_blocks(32, lasts)[0])
 
 
 @pytest.mark.parametrize("summary", [1, 2])
@@ -149,6 +156,13 @@ def test_sinkhorn_attends_to_its_block_and_to_the_one_sorted_to_it(samples, leng
 
     assert mixer.sort.out_features >= blocks
     agree(mixer, definition, samples, lengths, rtol=1e-5, atol=1e-6)
+
+
+def test_sinkhorn_sorts_with_noise_in_training_alone_and_only_when_asked():
+    x = torch.randn(1, 23, 12, dtype=torch.float64)
+    for noise, training in ((True, True), (True, False), (False, True)):
+        mixer = build("sinkhorn", 23, block=4, noise=noise).train(training)
+        assert torch.equal(mixer(x), mixer(x)) != (noise and training)
 
 
 @pytest.mark.parametrize("rounds", [1, 3])

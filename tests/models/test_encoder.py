@@ -34,6 +34,19 @@ def test_parameters_of_the_published_listops_transformer():
     assert count_parameters(encoder) == 16 * 512 + 512 + 4 * layer + 2 * 512 + head
 
 
+def test_a_layer_normalises_before_each_part():
+    encoder = build(pool="none", depth=1)
+    (layer,) = encoder.layers
+    tokens = torch.randint(0, 9, (3, 20))
+    for norm in (layer.mixer_norm, layer.mlp[0], encoder.norm):
+        torch.nn.init.normal_(norm.weight)
+    x = encoder.tokens(tokens) + encoder.positions
+    x = x + layer.mixer(layer.mixer_norm(x))
+    _, up, _, _, down, _ = layer.mlp
+    hidden = torch.nn.functional.gelu(up(layer.mlp[0](x)), approximate="tanh")
+    torch.testing.assert_close(encoder(tokens), encoder.head(encoder.norm(x + down(hidden))))
+
+
 def test_queries_may_be_wider_or_narrower_than_the_stream():
     narrow, wide = build(channels=8), build(channels=16)
     assert count_parameters(wide) - count_parameters(narrow) == 2 * 4 * 16 * 8

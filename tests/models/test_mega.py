@@ -166,6 +166,53 @@ def test_runs_and_learns_with_every_norm(attention, norm, prenorm):
         assert torch.isfinite(parameter.grad).all(), name
 
 
+@pytest.mark.parametrize("attention", ATTENTIONS)
+@pytest.mark.parametrize("prenorm", [True, False])
+def test_a_layer_is_its_formula(prenorm, attention):
+    """Names on the right are the paper's: phi, gamma and omega gate the average X'."""
+    mega = build(attention=attention, prenorm=prenorm)
+    gated, feed = mega.layers[:2]
+    for norm in (gated.norm.norm, feed.norm.norm):
+        torch.nn.init.normal_(norm.weight)
+    silu = torch.nn.functional.silu
+    x = torch.randn(2, 20, 8)
+    inner = gated.norm(x, None) if prenorm else x
+    average = gated.move(inner)
+    weight, bias = gated.gates.weight.split([8, 8, 12, gated.attention.z]), gated.gates.bias
+    bias = bias.split([8, 8, 12, gated.attention.z])
+    phi, h, gamma, z = (average @ w.T + b for w, b in zip(weight, bias, strict=True))
+    out = gated.attention(silu(z), silu(gated.value(inner)), None, None)
+    h = silu(h + gated.back(silu(gamma) * out))
+    y = phi.sigmoid() * h + (1 - phi.sigmoid()) * x
+    y = y if prenorm else gated.norm(y, None)
+    torch.testing.assert_close(gated(x, None, None), y)
+    up, _, _, down, _ = feed.mlp
+    z = y + down(silu(up(feed.norm(y, None) if prenorm else y)))
+    torch.testing.assert_close(feed(y, None, None), z if prenorm else feed.norm(z, None))
+
+
+@pytest.mark.parametrize("attention", ["softmax", "laplace"])  # CSP may choose another place
+@pytest.mark.parametrize("body", [SMALL, PIXELS], ids=["tokens", "pixels"])
+@pytest.mark.parametrize("how", ["weights", "autocast"])
+def test_bfloat16_is_near_float32(how, body, attention):
+    mega, tokens = build(**{**body, "attention": attention}), torch.randint(0, 9, (3, 20))
+    exact = mega(tokens)
+    mega = mega.bfloat16() if how == "weights" else mega
+    with torch.autocast("cpu", torch.bfloat16, enabled=how == "autocast"):
+        logits = mega(tokens)
+    assert logits.dtype == torch.bfloat16
+    assert (logits - exact).norm() < 0.03 * exact.norm()
+
+
+@pytest.mark.parametrize("attention", ATTENTIONS)
+@pytest.mark.parametrize("samples", [1, 2, 7, 1000])
+def test_gradients_are_finite_at_any_length(samples, attention):
+    mega = build(samples=1000, attention=attention, chunk=None if attention == "csp" else 4)
+    lengths = torch.tensor([samples, 1])
+    mega(torch.randint(0, 9, (2, samples)), lengths).logsumexp(-1).sum().backward()
+    assert all(torch.isfinite(p.grad).all() for p in mega.parameters() if p.grad is not None)
+
+
 @pytest.mark.parametrize("norm", ["scale", "rms"])
 def test_scale_and_root_mean_square_norms(norm):
     x = torch.randn(2, 5, 8)

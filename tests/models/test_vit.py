@@ -50,6 +50,21 @@ def test_a_patch_is_a_square_of_the_image():
     torch.testing.assert_close(seen[0], expected)
 
 
+def test_layers_normalise_before_each_part_and_the_mean_is_normalised():
+    torch.manual_seed(0)
+    vit = ViT(**{**SMALL, "depth": 1}).eval()
+    (layer,) = vit.layers
+    for norm in (layer.mixer_norm, layer.mlp[0], vit.norm):
+        torch.nn.init.normal_(norm.weight)
+    image, seen = torch.randn(2, 3, 16, 16), []
+    layer.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
+    logits = vit(image)
+    x = seen[0] + layer.mixer(layer.mixer_norm(seen[0]))
+    _, up, _, _, down, _ = layer.mlp
+    x = x + down(torch.nn.functional.gelu(up(layer.mlp[0](x))))
+    torch.testing.assert_close(logits, vit.head(vit.norm(x.mean(dim=1))))
+
+
 @pytest.mark.parametrize("mixer", mixers.names())
 def test_runs_and_learns_with_every_mixer(mixer):
     torch.manual_seed(0)

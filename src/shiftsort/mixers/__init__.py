@@ -19,7 +19,7 @@ from .local import Local
 from .longformer import Longformer
 from .luna import Luna
 from .mha import MHA
-from .mixer import About, Mixer, valid_samples
+from .mixer import About, Mixer, check_size, valid_samples
 from .performer import Performer
 from .reformer import Reformer
 from .shift import Shift
@@ -82,14 +82,11 @@ def build(
     kind = _class(name)
     if samples is None and kind.made_to_length:
         raise ValueError(f"mixer {name!r} is made to a length: samples must be given, got None")
-    for what, value, least in (
-        ("dim", dim, 1),
-        ("samples", 1 if samples is None else samples, 1),
-        ("depth", depth, 1),
-        ("layer", layer, 0),
-    ):
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise ValueError(f"{what} must be an integer of at least {least}, got {value!r}")
+    if samples is not None:
+        check_size("samples", samples)
+    check_size("dim", dim)
+    check_size("depth", depth)
+    check_size("layer", layer, 0)
     if layer >= depth:
         raise ValueError(f"layer must be below depth, got layer={layer} with depth={depth}")
     taken = options_of(name)

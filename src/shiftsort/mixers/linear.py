@@ -1,6 +1,5 @@
 """Linear attention: a kernel in place of the softmax, so that keys and values are summed once."""
 
-import torch
 from torch import Tensor
 from torch.nn.functional import elu
 
@@ -28,5 +27,5 @@ class Linear(HeadMixer):
 def kernel_attention(q_bhnf: Tensor, k_bhnf: Tensor, v_bhnd: Tensor) -> Tensor:
     """Attention with the weights q k^T of nonnegative features f; padded keys are zero."""
     summed_bhfd = k_bhnf.transpose(-1, -2) @ v_bhnd
-    weight_bhn1 = q_bhnf @ k_bhnf.sum(dim=-2, dtype=torch.float32).to(k_bhnf.dtype)[..., None]
+    weight_bhn1 = q_bhnf @ k_bhnf.sum(dim=-2)[..., None]
     return (q_bhnf @ summed_bhfd) / weight_bhn1.clamp(min=_EPSILON)

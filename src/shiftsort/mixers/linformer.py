@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
-from .mixer import About, HeadMixer, wipe_heads
+from .mixer import About, HeadMixer, check_size, wipe_heads
 
 
 class Linformer(HeadMixer):
@@ -27,7 +27,7 @@ class Linformer(HeadMixer):
 
     def __init__(self, dim: int, *, rank: int = 16, share: bool = True, **options: Any) -> None:
         super().__init__(dim, **options)
-        self.rank = rank
+        check_size("rank", rank)
         self.rows = nn.Parameter(torch.randn(1 if share else 2, self.samples, rank))
         with torch.no_grad():
             self.rows *= self.samples**-0.5

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
-from .mixer import About, FusedLinear, HeadMixer
+from .mixer import About, FusedLinear, HeadMixer, check_size
 
 
 class Luna(HeadMixer):
@@ -29,6 +29,7 @@ class Luna(HeadMixer):
     def __init__(self, dim: int, *, packed: int = 16, **options: Any) -> None:
         super().__init__(dim, **options)
         bias = self.inner.bias is not None
+        check_size("packed", packed)
         self.pack = nn.Parameter(torch.randn(packed, dim) * dim**-0.5)
         self.pack_query = FusedLinear(dim, self.channels, 1, bias)
         self.unpack_key = FusedLinear(self.channels, self.channels, 1, bias)

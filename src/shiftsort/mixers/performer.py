@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from .linear import kernel_attention
-from .mixer import About, HeadMixer, wipe_heads
+from .mixer import About, HeadMixer, check_size, wipe_heads
 
 _EPSILON = 1e-6
 
@@ -35,7 +35,7 @@ class Performer(HeadMixer):
         self, dim: int, *, features: int = 256, redraw: bool = True, **options: Any
     ) -> None:
         super().__init__(dim, **options)
-        self.features = features
+        check_size("features", features)
         self.redraw = redraw
         width = self.channels // self.heads
         self.register_buffer("directions_fd", orthogonal_directions(features, width))
@@ -43,13 +43,14 @@ class Performer(HeadMixer):
     def attend(self, x_bnc: Tensor, valid_bn: Tensor | None) -> Tensor:
         """Linear attention over the random features."""
         q_bhnd, k_bhnd, v_bhnd = self.project(x_bnc)
+        directions_fd = self.directions_fd
         if self.training and self.redraw:
-            self.directions_fd.copy_(
-                orthogonal_directions(*self.directions_fd.shape, device=x_bnc.device)
-            )
+            # The gradient needs those of each call, which the next one may overwrite.
+            directions_fd = orthogonal_directions(*directions_fd.shape, device=x_bnc.device)
+            self.directions_fd.copy_(directions_fd)
         # Exponentials of bfloat16 are off by per cents, so the features are made in float32.
         with torch.autocast(x_bnc.device.type, enabled=False):
-            directions_df = self.directions_fd.float().T
+            directions_df = directions_fd.float().T
             q_bhnf, k_bhnf = (_logarithms(x.float(), directions_df) for x in (q_bhnd, k_bhnd))
             # Any factor common to a query's features, or to all keys, cancels out.
             q_bhnf = (q_bhnf - q_bhnf.amax(dim=-1, keepdim=True).detach()).exp() + _EPSILON

@@ -6,7 +6,7 @@ from torch import Tensor
 from torch.nn.functional import dropout
 
 from .balance import balance
-from .mixer import About, HeadMixer
+from .mixer import About, HeadMixer, check_size
 
 
 class Sinkformer(HeadMixer):
@@ -24,9 +24,7 @@ class Sinkformer(HeadMixer):
 
     def __init__(self, dim: int, *, iterations: int = 3, **options: Any) -> None:
         super().__init__(dim, **options)
-        if iterations < 1:
-            raise ValueError(f"iterations must be at least 1, got {iterations}")
-        self.iterations = iterations
+        self.iterations = check_size("iterations", iterations)
 
     def attend(self, x_bnc: Tensor, valid_bn: Tensor | None) -> Tensor:
         """Weigh the values by the balanced map."""

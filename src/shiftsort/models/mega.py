@@ -416,7 +416,7 @@ class Pixels(nn.Module):
         self.bias = nn.Parameter(torch.randn(dim) * 0.1)
 
     def forward(self, x_bn: Tensor) -> Tensor:
-        return x_bn[..., None] * self.weight + self.bias
+        return (x_bn[..., None] * self.weight + self.bias).to(self.weight.dtype)
 
 
 def _normal_linear(inputs: int, outputs: int) -> nn.Linear:
