@@ -158,7 +158,8 @@ def test_lra_writes_a_table_a_file_and_a_picture(tmp_path, monkeypatch):
     assert "training, B = 2, N = 32" in result.output
     found = json.loads(path.read_text())
     assert found["bench"] == "lra"
-    assert found["settings"] == {"device": "cpu", "dtype": "float32", "quick": True}
+    settings = {"device": "cpu", "dtype": "float32", "graphs": False, "quick": True}
+    assert found["settings"] == settings
     measured = {(row["candidate"], *row["shape"]): row for row in found["results"]}
     assert set(measured) == {
         (name, 2, n) for name in ("mha", "csp", "csp, complete sort") for n in (16, 32)
