@@ -6,6 +6,7 @@ command is wrong (an unknown recipe or field, a value of the wrong type). 130: i
 
 import contextlib
 from collections.abc import Iterator
+from typing import Annotated
 
 import torch
 import typer
@@ -14,6 +15,7 @@ from rich.markup import escape
 
 from shiftsort.recipes import RecipeError
 
+DebugOption = Annotated[bool, typer.Option("--debug", help="Show tracebacks.")]
 FAILED, WRONG, INTERRUPTED = 1, 2, 130
 
 

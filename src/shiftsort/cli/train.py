@@ -17,7 +17,6 @@ DataOption = Annotated[
         help="The data folder (default: SHIFTSORT_DATA, else the platform's cache).",
     ),
 ]
-DebugOption = Annotated[bool, typer.Option("--debug", help="Show tracebacks.")]
 
 
 def _complete(incomplete: str) -> list[str]:
@@ -56,7 +55,7 @@ def train(
     resume: Annotated[
         Path | None, typer.Option(metavar="RUN", help="Go on with a run that was stopped.")
     ] = None,
-    debug: DebugOption = False,
+    debug: errors.DebugOption = False,
 ) -> None:
     """Train a recipe, or go on with a run.
 
