@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -272,6 +273,18 @@ def test_a_source_that_cannot_be_read_is_not_called_a_full_disk(tmp_path):
 
     with pytest.raises(tasks.DataError, match=r"could not read .*source\.bin: Permission denied"):
         store.make(tmp_path / "some", {}, write)
+
+
+def test_a_place_that_cannot_be_written_is_not_called_a_source(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def locked(folder):
+        # As the lock says it: with the whole path, where a relative one was given.
+        raise OSError(errno.EROFS, "Read-only file system", str(tmp_path / ".some.lock"))
+
+    monkeypatch.setattr(store, "locked", locked)
+    with pytest.raises(tasks.DataError, match=r"could not write .*Read-only.*--data DIR"):
+        store.make(Path("some"), {}, write_some)
 
 
 @pytest.mark.parametrize("counts", [(5, -1, 5), (0, 0, 0)])

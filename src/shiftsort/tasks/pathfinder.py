@@ -87,7 +87,7 @@ class Pathfinder(Task):
             }
 
         fill(out, rows, _CHUNK, workers)
-        out.notes["pairs of snakes grown for an image"] = round(sum(pairs) / self.samples, 2)
+        out.notes["pairs of snakes grown for an image"] = round(sum(pairs) / _CHUNK / len(pairs), 2)
 
     def draw(self, chunk: int, *, plain: bool = False) -> Drawn:
         """The images of one chunk, with what a label means on request."""

@@ -246,7 +246,8 @@ def _remove(folder: Path) -> None:
 def _reason(folder: Path, failure: OSError) -> str:
     what = failure.strerror or failure
     # A failed write names no file; one that is named and is none of ours is a source.
-    at = Path(failure.filename or folder)
+    folder = folder.absolute()
+    at = Path(failure.filename or folder).absolute()
     ours = (folder, _beside(folder, _MAKING), _beside(folder, _OLD), _lock_file(folder))
     if at not in folder.parents and not any(at.is_relative_to(place) for place in ours):
         return f"could not read {at}: {what}; nothing was kept. Mend that and run again"
