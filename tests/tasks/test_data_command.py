@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from shiftsort.cli.app import app
-from shiftsort.cli.data import _printable
+from shiftsort.tasks.listops import ListOps
 
 pytest.importorskip("numba")
 pillow = pytest.importorskip("PIL.Image")
@@ -108,8 +108,10 @@ def test_one_broken_set_does_not_hide_the_others(run, tmp_path, content):
     assert "train 30" in listed.stdout
 
 
-def test_a_sample_cannot_command_the_terminal():
-    assert _printable("caf\u00e9\n\x1b[2Jbye") == "caf\u00e9\n?[2Jbye"
+def test_a_sample_cannot_command_the_terminal(run, monkeypatch):
+    run("make", "listops", *SETTINGS)
+    monkeypatch.setattr(ListOps, "describe", lambda *_: "caf\u00e9\n\x1b[2Jbye")
+    assert "\ncaf\u00e9\n?[2Jbye\n" in run("show", "listops", *SETTINGS).stdout
 
 
 def test_no_picture_of_what_is_none(run, tmp_path):
