@@ -7,6 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from shiftsort.cli.app import app
+from shiftsort.tasks.listops import ListOps
 
 pytest.importorskip("numba")
 pillow = pytest.importorskip("PIL.Image")
@@ -67,23 +68,50 @@ def test_images_are_shown_as_one_picture(run, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "code", "message"),
     [
-        (["make", "nothing"], "task is 'nothing', expected one of listops"),
-        (["make", "listops", "--set", "seed"], "expected NAME=VALUE with NAME in"),
-        (["make", "listops", "--set", "colour=3"], "expected NAME=VALUE with NAME in"),
-        (["make", "listops", "--set", "seed=x"], "expected int"),
-        (["make", "image", "--set", "black_is_padding=1"], "expected bool"),
-        (["check", "listops"], "make it with: shiftsort data make listops"),
-        (["show", "listops"], "make it with: shiftsort data make listops"),
-        (["make", "retrieval"], "new_aan_pairs.train.tsv is missing"),
+        (["make", "nothing"], 2, "task is 'nothing', expected one of listops"),
+        (["make", "listops", "--set", "seed"], 2, "expected NAME=VALUE with NAME in"),
+        (["make", "listops", "--set", "colour=3"], 2, "expected NAME=VALUE with NAME in"),
+        (["make", "listops", "--set", "seed=x"], 2, "expected int"),
+        (["make", "listops", "--set", "train=-1"], 2, "train=-1 was given, expected int of 0"),
+        (["make", "image", "--set", "black_is_padding=1"], 2, "expected bool"),
+        (["check", "listops"], 1, "make it with: shiftsort data make listops"),
+        (["show", "listops"], 1, "make it with: shiftsort data make listops"),
+        (["make", "retrieval"], 1, "new_aan_pairs.train.tsv is missing"),
     ],
 )
-def test_what_goes_wrong_is_one_line(run, arguments, message):
+def test_what_goes_wrong_is_one_line(run, arguments, code, message):
     failed = run(*arguments)
-    assert failed.exit_code == 1
+    assert failed.exit_code == code
     assert message in failed.stderr
-    assert len(failed.stderr.strip().splitlines()) == 1
+    assert len(failed.stderr.splitlines()) == 1
+
+
+def test_a_picture_that_cannot_be_written_is_one_line(run, tmp_path):
+    pytest.importorskip("sklearn")
+    run("make", "digits")
+    failed = run("show", "digits", "--png", str(tmp_path / "nowhere" / "x.png"))
+    assert failed.exit_code == 1
+    assert len(failed.stderr.splitlines()) == 1
+    assert "nowhere/x.png" in failed.stderr
+
+
+@pytest.mark.parametrize("content", ["{}", "[]", '{"format": 1}', '{"format": 1, "splits": 3}'])
+def test_one_broken_set_does_not_hide_the_others(run, tmp_path, content):
+    run("make", "listops", *SETTINGS)
+    (tmp_path / "x").mkdir()
+    (tmp_path / "x" / "manifest.json").write_text(content)
+    listed = run("list")
+    assert listed.exit_code == 0
+    assert "broken manifest" in listed.stdout
+    assert "train 30" in listed.stdout
+
+
+def test_a_sample_cannot_command_the_terminal(run, monkeypatch):
+    run("make", "listops", *SETTINGS)
+    monkeypatch.setattr(ListOps, "describe", lambda *_: "caf\u00e9\n\x1b[2Jbye")
+    assert "\ncaf\u00e9\n?[2Jbye\n" in run("show", "listops", *SETTINGS).stdout
 
 
 def test_no_picture_of_what_is_none(run, tmp_path):

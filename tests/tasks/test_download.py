@@ -1,5 +1,7 @@
 """Downloads from a local server: known hashes, mirrors, clean failures, safe archives."""
 
+import concurrent.futures
+import errno
 import hashlib
 import http.server
 import io
@@ -105,6 +107,33 @@ def test_a_file_with_other_bytes_is_never_accepted(server, tmp_path):
     with pytest.raises(tasks.DataError, match="404"):
         fetch(archive(server, "missing"), tmp_path)
     assert fetch(archive(server, "good"), tmp_path).read_bytes() == GOOD
+
+
+def test_two_tasks_that_want_one_archive_unpack_it_once(server, tmp_path):
+    wanted = archive(server, "good")
+    before = len(server[1])
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        folders = {*pool.map(lambda _: folder_of(wanted, tmp_path), range(4))}
+    assert folders == {tmp_path / "things"}
+    assert len(server[1]) == before + 1
+    assert (tmp_path / "things" / "deep" / "b.bin").read_bytes() == b"two"
+
+
+def test_downloading_and_unpacking_are_seen(server, tmp_path):
+    seen = []
+    folder_of(archive(server, "good"), tmp_path, lambda done, total: seen.append((done, total)))
+    assert {total for _, total in seen} == {len(GOOD)}
+    assert all(0 <= done <= total for done, total in seen)
+    assert len(seen) >= 4  # the download, and each file of the archive
+
+
+def test_a_disk_that_fills_up_is_not_blamed_on_the_mirrors(server, tmp_path, monkeypatch):
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("pooch.retrieve", full)
+    with pytest.raises(OSError, match="No space left"):
+        fetch(archive(server, "good", "good"), tmp_path)
 
 
 def link(name, target):

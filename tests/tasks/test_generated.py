@@ -90,6 +90,19 @@ def test_the_same_bytes_for_any_number_of_workers_and_no_sample_twice(tmp_path, 
     assert len({row.tobytes() for row in all_rows(data, "inputs")}) == 1400
 
 
+def test_no_sample_comes_twice_where_they_are_scarce(tmp_path):
+    scarce = {"length": 4, "pairs": 1, "vocabulary": 8}  # 3 keys, 4 values, 8 tokens that ask not
+    task = tasks.get("mqar", train=60, validation=10, test=10, **scarce)
+    task.make(tmp_path / "one", workers=1)
+    task.make(tmp_path / "four", workers=4)
+    data = task.open(tmp_path / "one")
+    assert data.manifest == task.open(tmp_path / "four").manifest
+    assert len({row.tobytes() for row in all_rows(data, "inputs")}) == 80
+    many = tasks.get("mqar", train=90, validation=10, test=10, **scarce)
+    with pytest.raises(tasks.DataError, match="only 96 different samples came"):
+        many.make(tmp_path)
+
+
 @pytest.mark.parametrize(
     ("name", "wrong"),
     [

@@ -106,6 +106,7 @@ def test_the_same_bytes_for_any_number_of_workers(tmp_path):
 def test_black_pixels_are_padding_only_on_request(tmp_path):
     tasks.get("pathfinder", samples=20).make(tmp_path)
     plain = tasks.load("pathfinder", tmp_path, samples=20)
+    assert 250 < plain.manifest["notes"]["pairs of snakes grown for an image"] < 400
     masked = tasks.load("pathfinder", tmp_path, samples=20, black_is_padding=True)
     tokens = plain.split("train").batch([0, 1]).inputs
     assert plain.valid(tokens).all()

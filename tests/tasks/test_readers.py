@@ -78,6 +78,23 @@ def test_choosing_on_the_test_set_is_explicit_and_recorded(imdb):
         task.open(imdb, choose_on="tset")
 
 
+def test_reviews_that_agree_as_far_as_they_are_cut_count_as_one(imdb):
+    for name, end in (("train/pos/8_7.txt", "one end"), ("test/neg/8_7.txt", "another end")):
+        (imdb / "aclImdb" / name).write_text("same " * 200 + end)
+    task = tasks.get("text", validation=10, max_length=1000)
+    task.make(imdb)
+    data = task.open(imdb)
+    assert data.sizes == {"train": 28, "validation": 10, "test": 40}
+    train, held, test = (lines(data.split(name)) for name in ("train", "validation", "test"))
+    assert not ({*train} | {*held}) & {*test}
+
+
+@pytest.mark.parametrize("validation", [11, 50])
+def test_a_validation_part_that_cannot_be_chosen_is_refused(imdb, validation):
+    with pytest.raises(ValueError, match=f"validation={validation} was given, expected an even"):
+        tasks.get("text", validation=validation).make(imdb)
+
+
 def test_a_missing_review_is_one_line(imdb):
     (imdb / "aclImdb" / "test" / "neg" / "3_7.txt").unlink()
     with pytest.raises(tasks.DataError, match=r"test/neg has 19 reviews, expected 20"):
@@ -172,7 +189,7 @@ def test_fashion_mnist_is_read_from_idx_files(tmp_path, monkeypatch, packed):
         return path
 
     idx("train-images-idx3-ubyte", images)
-    idx("t10k-images-idx3-ubyte", images[:5])
+    idx("t10k-images-idx3-ubyte", np.concatenate([255 - images[:4], images[:1]]))
     idx("train-labels-idx1-ubyte", np.arange(12, dtype=np.uint8) % 10)
     short = idx("t10k-labels-idx1-ubyte", np.arange(4, dtype=np.uint8))
     task = tasks.get("fashion-mnist", validation=2)
@@ -185,7 +202,9 @@ def test_fashion_mnist_is_read_from_idx_files(tmp_path, monkeypatch, packed):
     idx("t10k-labels-idx1-ubyte", np.arange(5, dtype=np.uint8))
     task.make(tmp_path)
     data = task.open(tmp_path)
-    assert data.sizes == {"train": 10, "validation": 2, "test": 5}
+    assert data.sizes == {"train": 9, "validation": 2, "test": 5}  # one of train is in test
+    assert data.manifest["notes"] == {"images left out because a later split has them": 1}
+    assert (data.split("train")[0].inputs[0].numpy() == images[1]).all()
     assert (data.split("validation")[1].inputs[0].numpy() == images[11]).all()
     assert data.split("validation")[1].labels == 1
 
@@ -224,10 +243,18 @@ def test_imagenet_is_read_from_its_folders(tmp_path):
     data = task.open(tmp_path)
     assert data.sizes == {"train": 6, "validation": 20, "test": 4}
     assert task.open(tmp_path, choose_on="nothing").sizes == {"train": 26, "test": 4}
+    (tmp_path / "imagenet" / "val" / "n02").rename(tmp_path / "imagenet" / "val" / "n03")
+    with pytest.raises(tasks.DataError, match="has the class n02 in one of train and val only"):
+        task.open(tmp_path)
+    (tmp_path / "imagenet" / "val" / "n03").rename(tmp_path / "imagenet" / "val" / "n02")
     held = data.split("validation")[19]
     assert (held.inputs.shape, held.labels) == ((3, 32, 32), 1)
     assert held.inputs[:, 16, 16] * 255 == pytest.approx(torch.tensor([120.0, 255.0, 0.0]), abs=4)
     assert data.split("train")[0].inputs.shape == (3, 32, 32)
+    for path in (tmp_path / "imagenet" / "val" / "n02").iterdir():
+        path.unlink()
+    with pytest.raises(tasks.DataError, match="has a class without images"):
+        task.open(tmp_path)
 
 
 @pytest.fixture
@@ -235,7 +262,7 @@ def aan(tmp_path, monkeypatch):
     monkeypatch.setattr(retrieval, "PAIRS", {"train": 4, "eval": 2, "test": 1})
     pair = {
         "train": ["1.0\t7\t8\tone paper\tanother caf\u00e9", "0.0\t7\t9\tone paper\tmore \\n text",
-                  "1.0\t1\t2\theld out\tas well", "0.0\t3\t4\ta \"quote\tb"],
+                  "1.0\t2\t1\tas well\theld out", "0.0\t3\t4\ta \"quote\tb"],
         "eval": ["1.0\t1\t2\theld out\tas well", "0.0\t5\t6\tp\tq"],
         "test": ["1.0\t5\t6\tp\tr"],
     }  # fmt: skip
@@ -251,9 +278,7 @@ def test_retrieval_reads_the_released_pairs(aan):
     task.make(aan)
     data = task.open(aan)
     assert data.sizes == {"train": 3, "validation": 2, "test": 1}
-    assert data.manifest["notes"] == {
-        "train pairs left out because they are in validation or test": 1
-    }
+    assert data.manifest["notes"] == {"pairs left out because a later split has them": 1}
     sample = data.split("train")[0]
     assert (sample.inputs.shape, data.facts.towers, sample.labels) == ((2, 12), 2, 1)
     assert task.describe(sample).splitlines() == ["  1: one paper", "  2: another caf\ufffd"]

@@ -1,10 +1,12 @@
 """Sets are whole or not there: killed makers, full disks, two at once, files that were altered."""
 
+import errno
 import json
 import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -188,6 +190,110 @@ def test_a_broken_manifest_is_one_line(folder, content):
     with pytest.raises(tasks.DataError, match=r"manifest\.json .*make --force") as failure:
         store.read(folder, "make")
     assert "\n" not in str(failure.value)
+
+
+@pytest.mark.parametrize(
+    ("there", "instead"),
+    [
+        ('"arrays"', '"arrows"'),
+        ('"splits"', '"slits"'),
+        ("80,", "70,"),
+        ("100\n    ]\n  },", "99\n    ]\n  },"),
+        ('"shape"', '"shade"'),
+    ],
+)
+def test_an_altered_manifest_is_one_line(folder, there, instead):
+    # Without this a row of validation could move into train, and no hash would know.
+    path = folder / "manifest.json"
+    content = path.read_text()
+    assert there in content
+    path.write_text(content.replace(there, instead, 1))
+    for look in (store.read, store.check):
+        with pytest.raises(tasks.DataError, match=r"manifest\.json .*make --force") as failure:
+            look(folder, "make")
+        assert "\n" not in str(failure.value)
+
+
+def test_an_archive_of_arrays_in_an_arrays_place_is_seen(folder):
+    np.savez(folder / "labels", labels=np.zeros(100, np.uint8))
+    (folder / "labels.npz").rename(folder / "labels.npy")
+    with pytest.raises(tasks.DataError, match=r"labels\.npy is truncated or altered"):
+        store.read(folder, "make")
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_a_folder_of_somebody_else_is_never_touched(tmp_path, force):
+    theirs = tmp_path / "some" / "diary.txt"
+    theirs.parent.mkdir()
+    theirs.write_text("dear diary")
+    with pytest.raises(tasks.DataError, match=r"some is there and is no set.*move it away"):
+        store.make(tmp_path / "some", {}, write_some, force=force)
+    assert theirs.read_text() == "dear diary"
+
+
+def test_an_old_set_stays_until_the_new_one_is_whole(folder):
+    def fail(out):
+        write_some(out)
+        raise tasks.DataError("no source")
+
+    with pytest.raises(tasks.DataError, match="no source"):
+        store.make(folder, {"name": "new"}, fail, force=True)
+    assert store.check(folder, "make")["name"] == "some"
+
+    assert store.make(folder, {"name": "new"}, write_some, force=True)
+    assert store.check(folder, "make")["name"] == "new"
+    assert store.sets_in(folder.parent) == [folder]
+    assert sorted(path.name for path in folder.parent.iterdir()) in (
+        [".some.lock", "some"],
+        ["some"],
+    )
+
+
+def test_force_makes_what_was_not_there(tmp_path):
+    assert store.make(tmp_path / "new" / "some", {}, write_some, force=True)
+
+
+def test_a_set_that_is_there_needs_no_lock(folder, monkeypatch):
+    # Data often lies where it can only be read.
+    monkeypatch.setattr(store, "locked", pytest.fail)
+    assert store.make(folder, {}, pytest.fail) is False
+
+
+def test_leftovers_are_no_sets(folder):
+    (folder.with_name("some.making")).mkdir()
+    (folder.with_name("some.making") / "manifest.json").write_text("{")
+    assert store.sets_in(folder.parent) == [folder]
+
+
+def test_a_source_that_cannot_be_read_is_not_called_a_full_disk(tmp_path):
+    source = tmp_path / "source.bin"
+
+    def write(out):
+        raise PermissionError(errno.EACCES, "Permission denied", str(source))
+
+    with pytest.raises(tasks.DataError, match=r"could not read .*source\.bin: Permission denied"):
+        store.make(tmp_path / "some", {}, write)
+
+
+def test_a_place_that_cannot_be_written_is_not_called_a_source(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def locked(folder):
+        # As the lock says it: with the whole path, where a relative one was given.
+        raise OSError(errno.EROFS, "Read-only file system", str(tmp_path / ".some.lock"))
+
+    monkeypatch.setattr(store, "locked", locked)
+    with pytest.raises(tasks.DataError, match=r"could not write .*Read-only.*--data DIR"):
+        store.make(Path("some"), {}, write_some)
+
+
+@pytest.mark.parametrize("counts", [(5, -1, 5), (0, 0, 0)])
+def test_splits_have_samples(tmp_path, counts):
+    def write(out):
+        out.begin(dict(zip(("train", "validation", "test"), counts, strict=True)))
+
+    with pytest.raises(ValueError, match=f"train {counts[0]}, validation {counts[1]}, test"):
+        store.make(tmp_path / "some", {}, write)
 
 
 def test_a_maker_that_fails_leaves_nothing(tmp_path):

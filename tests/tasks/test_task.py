@@ -1,6 +1,8 @@
 """What training asks of any task: facts, splits, batches, and augmentation on the device."""
 
 import re
+import shlex
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +36,68 @@ def test_unknown_names_and_settings_list_the_known_ones():
         tasks.get("listops", size=3)
 
 
+@pytest.mark.parametrize(
+    ("name", "settings", "message"),
+    [
+        ("listops", {"train": -1}, "train=-1 was given, expected int of 0 or more"),
+        ("digits", {"seed": 1.5}, r"seed=1\.5 was given, expected int"),
+        ("pathfinder", {"crossings": 1}, "crossings=1 was given, expected bool"),
+        ("pathfinder", {"difficulty": 3}, "difficulty=3 was given, expected str"),
+        ("mqar", {"power": float("nan")}, "power=nan was given; expected more than 0"),
+        ("mqar", {"pairs": 0}, "expected an even length >= 4 [*] pairs >= 4"),
+        ("retrieval-synthetic", {"sources": 50_000}, "at most half of the 40320 codes"),
+    ],
+)
+def test_settings_of_the_wrong_kind_are_refused_at_once(name, settings, message):
+    with pytest.raises(ValueError, match=message):
+        tasks.get(name, **settings)
+
+
+def test_whole_numbers_are_numbers():
+    assert tasks.get("mqar", power=1).power == 1
+
+
+@pytest.mark.parametrize("left", [-1, 1798])
+def test_splits_that_leave_nothing_to_train_are_refused(tmp_path, left):
+    pytest.importorskip("sklearn")
+    with pytest.raises(ValueError, match=r"expected int of 0 or more|train -251, validation 1798"):
+        tasks.get("digits", validation=left).make(tmp_path)
+    assert not list(tmp_path.glob("digits*"))
+
+
+def test_generated_sets_need_no_download_and_no_platform(tmp_path, monkeypatch):
+    pytest.importorskip("numba")
+    for missing in ("pooch", "platformdirs", "torchvision", "sklearn", "PIL"):
+        monkeypatch.setitem(sys.modules, missing, None)
+    monkeypatch.delenv("SHIFTSORT_DATA", raising=False)
+    task = tasks.get("mqar", train=20, validation=5, test=5)
+    task.make(tmp_path)
+    assert task.open(tmp_path).sizes["train"] == 20
+    with pytest.raises(tasks.DataError, match=r"platformdirs.*--data DIR or SHIFTSORT_DATA"):
+        task.make()
+    with pytest.raises(tasks.DataError, match=r"pooch is not installed.*--source DIR"):
+        tasks.get("cifar100").make(tmp_path)
+
+
+def test_generators_compile_where_nothing_can_be_kept(monkeypatch):
+    numba = pytest.importorskip("numba")
+    from shiftsort.tasks.compiled import compiled
+
+    def njit(cache=False, **options):
+        if cache:
+            raise RuntimeError("cannot cache function: no locator available")
+        return original(**options)
+
+    original = numba.njit
+    monkeypatch.setattr(numba, "njit", njit)
+    assert compiled(lambda number: number + 1)(2) == 3
+
+
+def test_a_folder_with_a_space_is_quoted_in_the_command(tmp_path):
+    command = tasks.get("listops").command(tmp_path / "my data")
+    assert shlex.split(command)[-1] == str(tmp_path / "my data")
+
+
 def test_a_set_that_is_not_there_names_the_command(tmp_path):
     with pytest.raises(tasks.DataError) as failure:
         tasks.load("pathfinder", tmp_path, seed=3)
@@ -62,8 +126,9 @@ def test_a_set_of_an_older_version_is_refused(tmp_path, monkeypatch):
     task = tasks.get("digits")
     task.make(tmp_path)
     monkeypatch.setattr(type(task), "version", 2)
-    with pytest.raises(tasks.DataError, match=r"version 1 of digits.*expected version 2.*--force"):
-        task.open(tmp_path)
+    for use in (task.open, task.check, task.make):
+        with pytest.raises(tasks.DataError, match=r"version 1 of digits.*version 2.*--force"):
+            use(tmp_path)
     task.make(tmp_path, force=True)
     assert task.open(tmp_path).manifest["version"] == 2
 

@@ -1,10 +1,8 @@
 """`shiftsort data`: make, check and look at the tasks' data."""
 
 import colorsys
-import contextlib
 import dataclasses
 import typing
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,8 +15,8 @@ from rich.table import Table
 
 from shiftsort import tasks
 
-from . import making
-from .options import DataOption
+from . import errors, making
+from .options import DataOption, DebugOption
 
 app = typer.Typer(
     name="data", help="Make, check and look at the tasks' data.", no_args_is_help=True
@@ -32,7 +30,7 @@ NameArgument = Annotated[str, typer.Argument(help="The task; see `shiftsort data
 
 
 @app.command("list")
-def list_tasks(data: DataOption = None) -> None:
+def list_tasks(data: DataOption = None, debug: DebugOption = False) -> None:
     """List the tasks, and the sets that are there."""
     console = Console()
     table = Table("task", "what", "settings")
@@ -42,15 +40,18 @@ def list_tasks(data: DataOption = None) -> None:
         table.add_row(name, escape(kind.about), escape(" ".join(settings)))
     console.print(table)
 
-    folder = tasks.data_folder(data)
-    sets = Table("set", "splits", "size", title=f"in {folder}", title_justify="left")
-    with _one_line_errors():
-        for manifest in sorted(folder.glob("*/manifest.json")):
-            made = manifest.parent
-            counts = (f"{split} {count}" for split, count in tasks.sizes_of(made).items())
+    with errors.one_line("data", debug=debug):
+        folder = tasks.data_folder(data)
+        sets = Table("set", "splits", "size", title=f"in {folder}", title_justify="left")
+        for made in tasks.sets_in(folder):
+            try:
+                counts = (f"{split} {count}" for split, count in tasks.sizes_of(made).items())
+                splits = "  ".join(counts)
+            except tasks.DataError:
+                splits = "broken manifest"
             size = sum(file.stat().st_size for file in made.iterdir())
-            sets.add_row(made.name, "  ".join(counts), f"{size / 1e6:,.1f} MB")
-    console.print(sets)
+            sets.add_row(escape(made.name), splits, f"{size / 1e6:,.1f} MB")
+        console.print(sets)
 
 
 @app.command()
@@ -66,20 +67,26 @@ def make(
     workers: Annotated[int | None, typer.Option(help="Threads (default: all cores).")] = None,
     force: Annotated[bool, typer.Option("--force", help="Make it again if it is there.")] = False,
     settings: SettingsOption = None,
+    debug: DebugOption = False,
 ) -> None:
     """Generate or read a task's data and write its arrays."""
-    with _one_line_errors():
-        task = tasks.get(name, **_parse(name, settings))
+    task = _task(name, settings, debug)
+    with errors.one_line("data", debug=debug):
         with making.bar(f"make {name}") as progress:
             new = task.make(data, source=source, workers=workers, force=force, progress=progress)
         print(f"{'made' if new else 'there already:'} {task.folder(data)}")
 
 
 @app.command()
-def check(name: NameArgument, data: DataOption = None, settings: SettingsOption = None) -> None:
+def check(
+    name: NameArgument,
+    data: DataOption = None,
+    settings: SettingsOption = None,
+    debug: DebugOption = False,
+) -> None:
     """Read every byte of a set and compare it with its manifest."""
-    with _one_line_errors():
-        task = tasks.get(name, **_parse(name, settings))
+    task = _task(name, settings, debug)
+    with errors.one_line("data", debug=debug):
         with making.bar(f"check {name}") as progress:
             manifest = task.check(data, progress=progress)
         counts = ", ".join(
@@ -99,10 +106,11 @@ def show(
         Path | None, typer.Option(metavar="FILE", help="Write images to this file instead.")
     ] = None,
     settings: SettingsOption = None,
+    debug: DebugOption = False,
 ) -> None:
     """Print samples with their labels, or write them as one PNG."""
-    with _one_line_errors():
-        task = tasks.get(name, **_parse(name, settings))
+    task = _task(name, settings, debug)
+    with errors.one_line("data", debug=debug):
         opened = task.open(data)
         samples = opened.split(split)
         if first >= len(samples):
@@ -118,7 +126,12 @@ def show(
                 label = names[sample.labels] if names else str(sample.labels.item())
             print(f"{split} {index}: label {label}, length {sample.lengths.tolist()}")
             if png is None:
-                print(task.describe(sample))
+                print(_printable(task.describe(sample)))
+
+
+def _printable(text: str) -> str:
+    """Without what a terminal would take for commands, which a text from anywhere may hold."""
+    return "".join(letter if letter.isprintable() or letter == "\n" else "?" for letter in text)
 
 
 def _write_png(path: Path, facts: tasks.Facts, samples: list[tasks.Batch]) -> None:
@@ -152,6 +165,11 @@ def _colors(hues: np.ndarray) -> np.ndarray:
     return np.array([[255 * part for part in colorsys.hsv_to_rgb(hue, 0.8, 0.8)] for hue in hues])
 
 
+def _task(name: str, settings: list[str] | None, debug: bool) -> tasks.Task:
+    with errors.one_line("data", debug=debug, code=errors.WRONG):
+        return tasks.get(name, **_parse(name, settings))
+
+
 def _parse(name: str, words: list[str] | None) -> dict[str, Any]:
     """Settings from NAME=VALUE, as the types that the task declares."""
     kind = tasks.kind(name)
@@ -175,18 +193,3 @@ def _convert(kind: type, value: str) -> Any:
             raise ValueError(value)
         return value.lower() == "true"
     return kind(value)
-
-
-@contextlib.contextmanager
-def _one_line_errors() -> Iterator[None]:
-    try:
-        yield
-    except (tasks.DataError, ValueError) as error:
-        reason = str(error)
-    except ModuleNotFoundError as missing:
-        extra = "vision" if missing.name == "torchvision" else "train"
-        reason = f"this needs {missing.name}; install it with: pip install 'shiftsort[{extra}]'"
-    else:
-        return
-    Console(stderr=True, soft_wrap=True).print(f"shiftsort data: {escape(reason)}", highlight=False)
-    raise typer.Exit(1)

@@ -2,8 +2,6 @@
 
 import difflib
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +11,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from .options import ResultsOption
+from . import errors
+from .options import DebugOption, ResultsOption
 
 if TYPE_CHECKING:
     from shiftsort.reporting.runs import Run
@@ -33,12 +32,13 @@ def results(
     missing: Annotated[
         bool, typer.Option("--missing", help="The rows that nobody measured yet, and how to.")
     ] = False,
+    debug: DebugOption = False,
 ) -> None:
     """The paper's numbers beside ours: accuracy in percent, over seeds mean and deviation."""
     from shiftsort.reporting import runs, summary
     from shiftsort.reporting import table as tables
 
-    with _one_line_errors("results"):
+    with errors.one_line("results", debug=debug):
         read = runs.read_results(folder)
         found = summary.experiments(read)
         if missing:
@@ -68,6 +68,7 @@ def report(
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="FILE", help="The page to write.")
     ] = Path("report.html"),
+    debug: DebugOption = False,
 ) -> None:
     """One page about some runs: curves, the table, and speed against accuracy.
 
@@ -76,7 +77,7 @@ def report(
     from shiftsort.reporting import page
     from shiftsort.reporting.runs import read_run
 
-    with _one_line_errors("report"):
+    with errors.one_line("report", debug=debug):
         read = [read_run(path) for path in runs]
         page.write(out, read)
         _tell_superseded("report", read)
@@ -122,15 +123,3 @@ def _tell_superseded(command: str, read: list["Run"]) -> None:
     for run in summary.superseded(read):
         message = f"{run.path} was left out: a newer run has the same settings and seed {run.seed}"
         typer.echo(f"shiftsort {command}: {message}", err=True)
-
-
-@contextmanager
-def _one_line_errors(command: str) -> Iterator[None]:
-    from shiftsort.reporting.runs import ReportError
-
-    try:
-        yield
-    except (ReportError, OSError) as error:
-        message = f"shiftsort {command}: {escape(str(error))}"
-        Console(stderr=True, soft_wrap=True).print(message, highlight=False)
-        raise typer.Exit(1) from None

@@ -17,7 +17,7 @@ from .listops import ListOps
 from .mqar import Mqar
 from .pathfinder import Pathfinder, PathX
 from .retrieval import Retrieval, RetrievalSynthetic
-from .store import sizes_of
+from .store import sets_in, sizes_of
 from .task import Batch, ChooseOn, Data, Facts, Split, Task, data_folder
 from .text import Text
 from .vision import Cifar10, Cifar100, Digits, FashionMnist
@@ -36,6 +36,7 @@ __all__ = [
     "load",
     "names",
     "read",
+    "sets_in",
     "sizes_of",
 ]
 

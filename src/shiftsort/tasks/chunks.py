@@ -1,6 +1,7 @@
 """Seeded work in chunks of a fixed size: the same bytes, whatever the number of workers."""
 
 import itertools
+import math
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -8,6 +9,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
 import numpy as np
+
+from .distinct import digest
+from .errors import DataError
+from .store import Writer
 
 Job = TypeVar("Job")
 Done = TypeVar("Done")
@@ -43,3 +48,32 @@ def in_order(work: Callable[[Job], Done], jobs: Iterable[Job], workers: int) -> 
             yield done
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+def fill(
+    out: Writer, draw: Callable[[int], dict[str, np.ndarray]], size: int, workers: int
+) -> None:
+    """Add chunks of `size` rows until every row is there. No input comes twice, in any split."""
+
+    def drawn(chunk: int) -> tuple[dict[str, np.ndarray], list[bytes]]:
+        rows = draw(chunk)
+        return rows, [digest(row) for row in rows["inputs"]]
+
+    seen: set[bytes] = set()
+    first = 0
+    while wanted := out.missing:
+        # As many chunks as would do without repetitions, and then again for what is missing.
+        chunks = range(first, first + math.ceil(wanted / size))
+        for rows, digests in in_order(drawn, chunks, workers):
+            new = []
+            for place, key in enumerate(digests):
+                if key not in seen and len(new) < out.missing:
+                    seen.add(key)
+                    new.append(place)
+            out.add(**{name: array[new] for name, array in rows.items()})
+        if out.missing == wanted:
+            raise DataError(
+                f"only {len(seen)} different samples came with these settings, "
+                f"{len(seen) + wanted} are wanted: ask for fewer, or for longer ones"
+            )
+        first = chunks.stop

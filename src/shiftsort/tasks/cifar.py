@@ -7,6 +7,7 @@ import numpy as np
 
 from . import download
 from .errors import DataError
+from .store import Progress
 
 _PIXELS = 3 * 32 * 32
 #: Images in each file.
@@ -17,10 +18,14 @@ CIFAR100_TEST_FILES = {"test.bin": 10_000}
 
 
 def read(
-    source: Path, archive: download.Archive, files: dict[str, int], label_bytes: int
+    source: Path,
+    archive: download.Archive,
+    files: dict[str, int],
+    label_bytes: int,
+    progress: Progress,
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Images (b, 3, 32, 32) and labels of each file; the last label byte is the fine label."""
-    folder = download.folder_of(archive, source)
+    folder = download.folder_of(archive, source, progress)
     for name, count in files.items():
         path = folder / name
         try:

@@ -16,7 +16,14 @@ except ModuleNotFoundError as missing:
         "generating this set needs numba; install it with: pip install 'shiftsort[train]'"
     ) from missing
 
-compiled = numba.njit(nogil=True, cache=True)
+
+def compiled(function):
+    """Compile a function; the result is kept on the disk where there is a place for it."""
+    try:
+        return numba.njit(nogil=True, cache=True)(function)
+    except RuntimeError:
+        return numba.njit(nogil=True)(function)
+
 
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)

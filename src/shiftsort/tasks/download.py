@@ -1,11 +1,15 @@
 """What the publishers distribute: fetched with known hashes, unpacked inside one folder."""
 
+import errno
 import shutil
 import tarfile
+import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from .errors import DataError
+from .store import Progress, locked, unseen
 
 
 @dataclass(frozen=True)
@@ -59,38 +63,31 @@ FASHION_MNIST = {
 }
 
 
-def folder_of(archive: Archive, source: Path) -> Path:
+def folder_of(archive: Archive, source: Path, progress: Progress = unseen) -> Path:
     """The unpacked folder of an archive, downloaded and unpacked first where it is missing."""
     folder = source / str(archive.folder)
     if not folder.is_dir():
-        unpack(fetch(archive, source), source, str(archive.folder))
+        source.mkdir(parents=True, exist_ok=True)
+        # Two tasks may want the same archive at once.
+        with locked(folder):
+            if not folder.is_dir():
+                unpack(fetch(archive, source, progress), source, folder.name, progress)
     return folder
 
 
-def fetch(archive: Archive, source: Path) -> Path:
+def fetch(archive: Archive, source: Path, progress: Progress = unseen) -> Path:
     """The archive's file in `source`, from the first mirror that has the right bytes."""
-    import pooch
-
-    logger = pooch.get_logger()
-    level = logger.level
-    logger.setLevel("ERROR")
-    reasons = []
     try:
+        reasons = []
         for url in archive.urls:
             try:
-                return Path(
-                    pooch.retrieve(
-                        url,
-                        known_hash=archive.hash,
-                        fname=archive.name,
-                        path=source,
-                        downloader=pooch.HTTPDownloader(timeout=30),
-                    )
-                )
+                return _retrieve(archive, url, source, progress)
             except (OSError, ValueError) as failure:
+                if getattr(failure, "errno", None) == errno.ENOSPC:
+                    raise
                 reasons.append(f"{url}: {_reason(failure)}")
-    finally:
-        logger.setLevel(level)
+    except ModuleNotFoundError as missing:
+        reasons = [f"{missing.name} is not installed"]
     wanted = f"{archive.folder}/ (or {archive.name})" if archive.folder else archive.name
     raise DataError(
         f"{source} has no {wanted}, and downloading it failed ({'; '.join(reasons)}): "
@@ -98,18 +95,65 @@ def fetch(archive: Archive, source: Path) -> Path:
     )
 
 
-def unpack(file: Path, into: Path, folder: str) -> None:
+def _retrieve(archive: Archive, url: str, source: Path, progress: Progress) -> Path:
+    import pooch
+
+    logger = pooch.get_logger()
+    level = logger.level
+    logger.setLevel("ERROR")
+    downloader = pooch.HTTPDownloader(timeout=30, progressbar=_Bar(progress))
+    try:
+        return Path(
+            pooch.retrieve(
+                url,
+                known_hash=archive.hash,
+                fname=archive.name,
+                path=source,
+                downloader=downloader,
+            )
+        )
+    finally:
+        logger.setLevel(level)
+
+
+class _Bar:
+    """What pooch wants of a progress bar."""
+
+    def __init__(self, progress: Progress) -> None:
+        self.progress, self.total, self.done = progress, 0, 0
+
+    def update(self, count: int) -> None:
+        """So many bytes more."""
+        self.done += count
+        self.progress(min(self.done, self.total), self.total)
+
+    def reset(self) -> None:
+        """Pooch begins at 0 once more when all is there, to show a full bar."""
+        self.done = 0
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+
+def unpack(file: Path, into: Path, folder: str, progress: Progress = unseen) -> None:
     """Unpack a tar archive so that `folder` is there whole or not at all."""
     temporary = into / f"{folder}.unpacking"
     shutil.rmtree(temporary, ignore_errors=True)
     try:
-        with tarfile.open(file) as archive:
+        with file.open("rb") as packed, tarfile.open(fileobj=packed) as archive:
+
+            def members() -> Iterator[tarfile.TarInfo]:
+                for member in archive:
+                    progress(packed.tell(), file.stat().st_size)
+                    yield member
+
             # The filter refuses absolute paths, `..`, links that lead outside, and devices.
-            archive.extractall(temporary, filter="data")
+            archive.extractall(temporary, members(), filter="data")
         (temporary / folder).rename(into / folder)
-    except (tarfile.TarError, EOFError, OSError) as broken:
+    except (tarfile.TarError, zlib.error, EOFError, OSError) as broken:
         raise DataError(
-            f"{file} could not be unpacked into {into} ({broken}); delete it and run again"
+            f"{file} could not be unpacked into {into} ({broken}); delete it and run again, or "
+            "free some space"
         ) from broken
     finally:
         shutil.rmtree(temporary, ignore_errors=True)

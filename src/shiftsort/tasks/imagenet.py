@@ -1,7 +1,7 @@
 """ImageNet-1k, read from its folders while a model trains: too large for one array."""
 
+import copy
 import dataclasses
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import torch
 
 from .errors import DataError
+from .store import Progress, unseen
 from .task import Batch, ChooseOn, Data, Facts, Task, data_folder, shade
 
 _HELD_OUT = 10
@@ -30,6 +31,7 @@ class ImageNet(Task):
     augment: str = "deit"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.augment not in ("plain", "deit"):
             raise ValueError(f"augment is {self.augment!r}, expected 'plain' or 'deit'")
 
@@ -53,7 +55,7 @@ class ImageNet(Task):
         source: Path | str | None = None,
         workers: int | None = None,
         force: bool = False,
-        progress: Callable[[int, int], None] = lambda done, total: None,
+        progress: Progress = unseen,
     ) -> bool:
         """There is nothing to make: look whether the folders are there."""
         self.check(data if source is None else source, progress)
@@ -62,21 +64,28 @@ class ImageNet(Task):
     def check(
         self,
         data: Path | str | None = None,
-        progress: Callable[[int, int], None] = lambda done, total: None,
+        progress: Progress = unseen,
     ) -> dict[str, Any]:
         """Count the classes and the images."""
-        sizes = {}
+        sizes, names = {}, {}
         for done, part in enumerate(("train", "val")):
             place = self.folder(data) / part
-            found = sorted(place.glob("*/"))
-            if len(found) != self.classes:
+            names[part] = sorted(folder.name for folder in place.glob("*/"))
+            if len(names[part]) != self.classes:
                 raise DataError(
-                    f"{place} has {len(found)} classes, expected {self.classes}: unpack "
+                    f"{place} has {len(names[part])} classes, expected {self.classes}: unpack "
                     f"ILSVRC2012 there, one folder a class, or name the folder that holds "
                     f"{self.name}/ with --data DIR"
                 )
             sizes[part] = sum(1 for _ in place.glob("*/*"))
             progress(done + 1, 2)
+        if names["train"] != names["val"]:
+            # A label is a folder's place among the others.
+            other = min({*names["train"]} ^ {*names["val"]})
+            raise DataError(
+                f"{self.folder(data)} has the class {other} in one of train and val only; "
+                "expected the same classes in both: put the whole ILSVRC2012 there"
+            )
         return {"splits": {part: [0, count] for part, count in sizes.items()}}
 
     def open(self, data: Path | str | None = None, *, choose_on: ChooseOn = "validation") -> Data:
@@ -85,9 +94,14 @@ class ImageNet(Task):
 
         manifest = self.check(data)
         root = self.folder(data)
-        augmented = ImageFolder(root / "train", transform(self.size, train=True, kind=self.augment))
-        steady = ImageFolder(root / "train", transform(self.size, train=False))
-        test = _Folder(ImageFolder(root / "val", transform(self.size, train=False)), None)
+        try:
+            steady = ImageFolder(root / "train", transform(self.size, train=False))
+            test = _Folder(ImageFolder(root / "val", steady.transform), None)
+        except FileNotFoundError as empty:
+            raise DataError(f"{root} has a class without images: {empty}") from None
+        # The folders are listed once: they have 1.3 million files.
+        augmented = copy.copy(steady)
+        augmented.transform = transform(self.size, train=True, kind=self.augment)
         if choose_on == "validation":
             kept, held = _hold_out(augmented.targets)
             splits = {"train": _Folder(augmented, kept), "validation": _Folder(steady, held)}

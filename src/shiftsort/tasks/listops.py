@@ -1,15 +1,12 @@
 """ListOps: evaluate nested lists of MIN, MAX, median and sum modulo 10 over digits."""
 
-import contextlib
-import hashlib
-import itertools
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 
-from .chunks import chunk_seed, in_order
+from .chunks import chunk_seed, fill
 from .errors import DataError
 from .store import Writer
 from .task import Batch, Facts, Task
@@ -39,6 +36,7 @@ class ListOps(Task):
     max_args: int = 10
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.max_args < 2 or self.max_depth < 1 or self.max_length < self.min_length + 2:
             raise ValueError(
                 f"max_args={self.max_args}, max_depth={self.max_depth}, lengths between "
@@ -64,21 +62,7 @@ class ListOps(Task):
             lengths=((), np.int32),
             labels=((), np.uint8),
         )
-        wanted = sum(splits.values())
-        seen: set[bytes] = set()
-        written = 0
-        with contextlib.closing(in_order(self._draw, itertools.count(), workers)) as chunks:
-            while written < wanted:
-                tokens, lengths, labels = next(chunks)
-                new = _first_seen(tokens, lengths, seen)[: wanted - written]
-                if not new:
-                    raise DataError(
-                        f"listops: only {written} different expressions came with these "
-                        f"settings, {wanted} are wanted: widen min_length and max_length, "
-                        "max_depth or max_args, or ask for fewer samples"
-                    )
-                out.add(inputs=tokens[new], lengths=lengths[new], labels=labels[new])
-                written += len(new)
+        fill(out, self._draw, _CHUNK, workers)
 
     def describe(self, sample: Batch) -> str:
         return " ".join(SYMBOLS[token] for token in sample.inputs[: sample.lengths].tolist())
@@ -96,7 +80,7 @@ class ListOps(Task):
                 samples.append([bytes(map(SYMBOLS.index, words))])
         return samples
 
-    def _draw(self, chunk: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _draw(self, chunk: int) -> dict[str, np.ndarray]:
         from .compiled import random_state
         from .listops_kernel import GIVE_UP_AFTER, draw_many
 
@@ -118,15 +102,4 @@ class ListOps(Task):
                 f"{self.min_length} and {self.max_length} tokens long: raise max_depth "
                 f"(now {self.max_depth}) or max_args (now {self.max_args}), or lower min_length"
             )
-        return tokens, lengths, labels
-
-
-def _first_seen(tokens: np.ndarray, lengths: np.ndarray, seen: set[bytes]) -> list[int]:
-    """The rows not seen before, which become seen."""
-    new = []
-    for row, length in enumerate(lengths):
-        digest = hashlib.blake2b(tokens[row, :length].data, digest_size=16).digest()
-        if digest not in seen:
-            seen.add(digest)
-            new.append(row)
-    return new
+        return {"inputs": tokens, "lengths": lengths, "labels": labels}

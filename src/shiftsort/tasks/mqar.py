@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from .chunks import chunk_seed, in_order
+from .chunks import chunk_seed, fill
 from .store import Writer
 from .task import Batch, Facts, Task
 
@@ -35,13 +35,17 @@ class Mqar(Task):
     power: float = 0.01
 
     def __post_init__(self) -> None:
-        fits = 4 * self.pairs <= self.length and self.length % 2 == 0
+        super().__post_init__()
+        fits = 4 <= 4 * self.pairs <= self.length and self.length % 2 == 0
         if not fits or not 2 * self.pairs + 2 <= self.vocabulary <= 2**15:
             raise ValueError(
                 f"length={self.length}, pairs={self.pairs}, vocabulary={self.vocabulary} were "
-                "given; expected an even length >= 4 * pairs and 2 * pairs + 2 <= vocabulary "
+                "given; expected an even length >= 4 * pairs >= 4 and 2 * pairs + 2 <= vocabulary "
                 "<= 32768"
             )
+        # With a steeper law far places practically never come, and are waited for.
+        if not 0 < self.power <= 2:
+            raise ValueError(f"power={self.power} was given; expected more than 0, at most 2")
 
     def facts(self) -> Facts:
         return Facts(
@@ -60,14 +64,7 @@ class Mqar(Task):
             lengths=((), np.int32),
             labels=((self.length,), np.int16),
         )
-        samples = sum(splits.values())
-        chunks = range(-(-samples // _CHUNK))
-        for chunk, (tokens, labels) in zip(
-            chunks, in_order(self._draw, chunks, workers), strict=True
-        ):
-            count = min(_CHUNK, samples - chunk * _CHUNK)
-            lengths = np.full(count, self.length, np.int32)
-            out.add(inputs=tokens[:count], lengths=lengths, labels=labels[:count])
+        fill(out, self._draw, _CHUNK, workers)
 
     def describe(self, sample: Batch) -> str:
         tokens, labels = sample.inputs.tolist(), sample.labels.tolist()
@@ -81,7 +78,7 @@ class Mqar(Task):
         )
         return f"{context} | {', '.join(asked)}"
 
-    def _draw(self, chunk: int) -> tuple[np.ndarray, np.ndarray]:
+    def _draw(self, chunk: int) -> dict[str, np.ndarray]:
         from .compiled import random_state
         from .mqar_kernel import draw_many
 
@@ -91,4 +88,5 @@ class Mqar(Task):
         chances = np.cumsum(places ** (self.power - 1.0))
         state = random_state(chunk_seed(self.seed, chunk))
         draw_many(state, tokens, labels, self.pairs, self.vocabulary, chances)
-        return tokens, labels
+        lengths = np.full(_CHUNK, self.length, np.int32)
+        return {"inputs": tokens, "lengths": lengths, "labels": labels}

@@ -7,7 +7,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from .chunks import chunk_seed, in_order
+from .chunks import chunk_seed, fill
 from .pathfinder_tables import CONTOUR_LENGTHS, GEOMETRIES, tables
 from .store import Writer
 from .task import Batch, Facts, Task, shade
@@ -47,6 +47,7 @@ class Pathfinder(Task):
     black_is_padding: bool = False
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.size not in GEOMETRIES or self.difficulty not in CONTOUR_LENGTHS:
             raise ValueError(
                 f"size={self.size}, difficulty={self.difficulty!r} were given; expected size in "
@@ -74,19 +75,21 @@ class Pathfinder(Task):
             lengths=((), np.int32),
             labels=((), np.uint8),
         )
-        chunks = range(-(-self.samples // _CHUNK))
-        pairs = 0
-        for chunk, drawn in zip(chunks, in_order(self.draw, chunks, workers), strict=True):
-            count = min(_CHUNK, self.samples - chunk * _CHUNK)
-            out.add(
-                inputs=drawn.images[:count].reshape(count, length),
-                lengths=np.full(count, length, np.int32),
-                labels=drawn.labels[:count],
-            )
-            pairs += drawn.pairs
-        out.notes["pairs of snakes grown for an image"] = round(pairs / max(self.samples, 1), 2)
+        pairs = []
 
-    def draw(self, chunk: int, *, plain: bool = False) -> "Drawn":
+        def rows(chunk: int) -> dict[str, np.ndarray]:
+            drawn = self.draw(chunk)
+            pairs.append(drawn.pairs)
+            return {
+                "inputs": drawn.images.reshape(_CHUNK, length),
+                "lengths": np.full(_CHUNK, length, np.int32),
+                "labels": drawn.labels,
+            }
+
+        fill(out, rows, _CHUNK, workers)
+        out.notes["pairs of snakes grown for an image"] = round(sum(pairs) / _CHUNK / len(pairs), 2)
+
+    def draw(self, chunk: int, *, plain: bool = False) -> Drawn:
         """The images of one chunk, with what a label means on request."""
         from .compiled import random_state, shuffle
         from .pathfinder_kernel import PLAIN_SIZE, draw_many

@@ -1,6 +1,7 @@
 """Retrieval: are two documents related, from their bytes? Two towers share one model."""
 
-import hashlib
+import itertools
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,10 +9,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from .chunks import chunk_seed, in_order
+from .chunks import chunk_seed, fill
+from .distinct import apart, digest
 from .errors import DataError
 from .store import Writer
-from .task import Batch, Facts, Split, Task, cut
+from .task import SHORTEST, Batch, Facts, Split, Task, cut
 
 #: Pairs in the released files.
 PAIRS = {"train": 147_086, "eval": 18_090, "test": 17_437}
@@ -59,6 +61,7 @@ class Retrieval(_Pairs):
     max_length: int = 4_000
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not 1 <= self.max_length <= self.stored_length:
             raise ValueError(
                 f"max_length={self.max_length} was given, expected 1 to stored_length, "
@@ -78,33 +81,34 @@ class Retrieval(_Pairs):
 
     def write(self, out: Writer, source: Path, workers: int) -> None:
         files = {part: _tsv(source, part) for part in PAIRS}
-        hashes = {part: [self._digest(row) for row in _rows(files[part])] for part in PAIRS}
+        hashes = {part: [self._digest(texts) for _, *texts in _rows(files[part])] for part in PAIRS}
         for part, count in PAIRS.items():
             if len(hashes[part]) != count:
                 raise DataError(
                     f"{files[part]} has {len(hashes[part])} pairs, expected {count}; "
                     "put the whole file there"
                 )
-        elsewhere = {*hashes["eval"], *hashes["test"]}
-        kept = [key not in elsewhere for key in hashes["train"]]
-        out.notes["train pairs left out because they are in validation or test"] = kept.count(False)
+        kept = apart(hashes)
+        train, held, test = (int(kept[part].sum()) for part in PAIRS)
+        out.notes["pairs left out because a later split has them"] = sum(PAIRS.values()) - (
+            train + held + test
+        )
         out.begin(
-            {"train": sum(kept), "validation": PAIRS["eval"], "test": PAIRS["test"]},
+            {"train": train, "validation": held, "test": test},
             inputs=((2, self.stored_length), np.uint8),
             lengths=((2,), np.int32),
             labels=((), np.uint8),
         )
-        self._add(out, (row for row, keep in zip(_rows(files["train"]), kept, strict=True) if keep))
-        for part in ("eval", "test"):
-            self._add(out, _rows(files[part]))
+        for part, file in files.items():
+            self._add(out, itertools.compress(_rows(file), kept[part]))
 
     def serve(self, split: Split) -> Split:
         return cut(split, self.max_length)
 
-    def _digest(self, row: tuple[int, bytes, bytes]) -> bytes:
-        _, first, second = row
-        pair = first[: self.stored_length] + b"\t" + second[: self.stored_length]
-        return hashlib.blake2b(pair, digest_size=16).digest()
+    def _digest(self, texts: list[bytes]) -> bytes:
+        """Of a pair, whichever of the two comes first."""
+        compared = min(SHORTEST, self.stored_length)
+        return digest(b"\t".join(sorted(text[:compared] for text in texts)))
 
     def _add(self, out: Writer, rows: Iterator[tuple[int, bytes, bytes]]) -> None:
         while True:
@@ -169,10 +173,16 @@ class RetrievalSynthetic(_Pairs):
     citations: int = 4
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.citations < 1 or self.sources < 2 * self.citations or self.length < self._shortest:
             raise ValueError(
                 f"length={self.length}, sources={self.sources}, citations={self.citations} were "
                 f"given; expected length >= {self._shortest}, sources >= 2 * citations >= 2"
+            )
+        if self.sources > math.factorial(len(_LETTERS)) // 2:
+            raise ValueError(
+                f"sources={self.sources} was given, expected at most half of the "
+                f"{math.factorial(len(_LETTERS))} codes that {len(_LETTERS)} letters make"
             )
 
     @property
@@ -199,11 +209,7 @@ class RetrievalSynthetic(_Pairs):
             lengths=((2,), np.int32),
             labels=((), np.uint8),
         )
-        samples = sum(splits.values())
-        chunks = range(-(-samples // _CHUNK))
-        for chunk, rows in zip(chunks, in_order(self._draw, chunks, workers), strict=True):
-            count = min(_CHUNK, samples - chunk * _CHUNK)
-            out.add(**{name: array[:count] for name, array in rows.items()})
+        fill(out, self._draw, _CHUNK, workers)
 
     def _draw(self, chunk: int) -> dict[str, np.ndarray]:
         from .compiled import random_state, shuffle

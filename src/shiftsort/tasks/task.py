@@ -5,7 +5,8 @@ Shape suffixes: b samples of a batch, n positions.
 
 import dataclasses
 import os
-from collections.abc import Callable, Iterator
+import shlex
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
@@ -21,6 +22,9 @@ from .errors import DataError
 #: the published protocols do, or on nothing, with every labelled sample in train.
 ChooseOn = Literal["validation", "test", "nothing"]
 _CHOICES = get_args(ChooseOn)
+#: The least that published sweeps over lengths keep of a text. Texts that agree so far count as
+#: the same one, so that splits stay apart however short they are cut.
+SHORTEST = 1_000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -154,6 +158,16 @@ class Task:
     #: Settings that change how a set is served, not what is written.
     served: ClassVar[frozenset[str]] = frozenset()
 
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            value, kind = getattr(self, field.name), type(field.default)
+            fits = type(value) is kind or (kind is float and type(value) is int)
+            if not fits or (kind is int and value < 0):
+                least = " of 0 or more" if kind is int else ""
+                raise ValueError(
+                    f"{field.name}={value!r} was given, expected {kind.__name__}{least}"
+                )
+
     def facts(self) -> Facts:
         """What a model must know of the task."""
         raise NotImplementedError
@@ -186,9 +200,10 @@ class Task:
 
     def command(self, data: Path | str | None = None) -> str:
         """The command that makes the set."""
-        words = ["shiftsort data make", self.name]
-        words += [f"--set {key}={value}" for key, value in self.settings(changed_only=True).items()]
-        return " ".join([*words, f"--data {data_folder(data)}"])
+        words = ["shiftsort", "data", "make", self.name]
+        for key, value in self.settings(changed_only=True).items():
+            words += ["--set", f"{key}={value}"]
+        return shlex.join([*words, "--data", str(data_folder(data))])
 
     def make(
         self,
@@ -197,27 +212,28 @@ class Task:
         source: Path | str | None = None,
         workers: int | None = None,
         force: bool = False,
-        progress: Callable[[int, int], None] = lambda done, total: None,
+        progress: store.Progress = store.unseen,
     ) -> bool:
         """Write the set unless it is there; True where this call wrote it.
 
         `source` is the folder with what the publishers distribute (by default the data folder).
         """
         folder = self.folder(data)
-        if force:
-            store.remove(folder)
         header = {"name": self.name, "version": self.version, "settings": self.settings()}
         source = data_folder(data) if source is None else Path(source)
 
         def write(out: store.Writer) -> None:
             self.write(out, source, default_workers() if workers is None else workers)
 
-        return store.make(folder, header, write, progress)
+        made = store.make(folder, header, write, progress, force=force)
+        if not made:
+            self._accept(store.manifest_of(folder, self.command(data)), data)
+        return made
 
     def check(
         self,
         data: Path | str | None = None,
-        progress: Callable[[int, int], None] = lambda done, total: None,
+        progress: store.Progress = store.unseen,
     ) -> dict[str, Any]:
         """Read every byte of the set and compare hashes; returns the manifest."""
         manifest = store.check(self.folder(data), self.command(data), progress)
@@ -268,8 +284,13 @@ def data_folder(data: Path | str | None = None) -> Path:
         return Path(data)
     if named := os.environ.get("SHIFTSORT_DATA"):
         return Path(named)
-    from platformdirs import user_cache_path
-
+    try:
+        from platformdirs import user_cache_path
+    except ModuleNotFoundError:
+        raise DataError(
+            "no data folder is named, and platformdirs, which knows the cache of this platform, "
+            "is not installed: name one with --data DIR or SHIFTSORT_DATA"
+        ) from None
     return user_cache_path("shiftsort", appauthor=False)
 
 

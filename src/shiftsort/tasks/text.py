@@ -1,7 +1,6 @@
 """Text: is a film review good or bad, from its bytes?"""
 
 import collections
-import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -10,9 +9,10 @@ import numpy as np
 
 from . import download
 from .chunks import in_order
+from .distinct import apart, digest
 from .errors import DataError
 from .store import Writer
-from .task import Batch, Facts, Split, Task, cut
+from .task import SHORTEST, Batch, Facts, Split, Task, cut
 
 _COUNT = 12_500
 _BLOCK = 500
@@ -29,6 +29,7 @@ class Text(Task):
 
     name: ClassVar[str] = "text"
     about: ClassVar[str] = "IMDB film reviews as bytes, 2 classes; reads aclImdb/"
+    version: ClassVar[int] = 2
     served: ClassVar[frozenset[str]] = frozenset({"max_length"})
 
     seed: int = 0
@@ -38,6 +39,7 @@ class Text(Task):
     max_length: int = 4_000
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not 1 <= self.max_length <= self.stored_length:
             raise ValueError(
                 f"max_length={self.max_length} was given, expected 1 to stored_length, "
@@ -55,16 +57,17 @@ class Text(Task):
         )
 
     def write(self, out: Writer, source: Path, workers: int) -> None:
-        folder = download.folder_of(download.IMDB, source)
+        folder = download.folder_of(download.IMDB, source, out.progress)
         test, test_labels = _reviews(folder, "test")
         train, train_labels = _reviews(folder, "train")
         read = _Reader(self.stored_length)
         files = [*train, *test]
         hashes = dict(zip(files, in_order(read.digest, files, workers), strict=True))
-        in_test = {hashes[path] for path in test}
-        kept = [row for row, path in enumerate(train) if hashes[path] not in in_test]
+        stays = apart({"train": [hashes[path] for path in train],
+                       "test": [hashes[path] for path in test]})  # fmt: skip
+        kept = np.flatnonzero(stays["train"])
         chosen = self._choose([hashes[train[row]] for row in kept], train_labels[kept])
-        order = [*np.array(kept)[~chosen], *np.array(kept)[chosen]]
+        order = [*kept[~chosen], *kept[chosen]]
 
         out.notes["train reviews left out because they are in test"] = len(train) - len(kept)
         out.begin(
@@ -103,6 +106,11 @@ class Text(Task):
         for label in (0, 1):
             rows = random.permutation(np.flatnonzero(once & (labels == label)))
             held[rows[: self.validation // 2]] = True
+        if held.sum() != self.validation:
+            raise ValueError(
+                f"validation={self.validation} was given, expected an even number up to "
+                f"{2 * min(int((once & (labels == label)).sum()) for label in (0, 1))}"
+            )
         return held
 
 
@@ -114,7 +122,7 @@ class _Reader:
         return _clean(path.read_bytes())[: self.length]
 
     def digest(self, path: Path) -> bytes:
-        return hashlib.blake2b(self.bytes_of(path), digest_size=16).digest()
+        return digest(self.bytes_of(path)[:SHORTEST])
 
     def block(self, paths: list[Path]) -> tuple[np.ndarray, np.ndarray]:
         tokens = np.zeros((len(paths), self.length), np.uint8)

@@ -14,8 +14,9 @@ import torch
 from torch import Tensor
 
 from . import cifar, download
+from .distinct import apart, digest
 from .errors import DataError
-from .store import Writer
+from .store import Progress, Writer, expect_samples
 from .task import Batch, Facts, Task, shade
 
 CIFAR10_CLASSES = (
@@ -28,6 +29,7 @@ _FASHION_CLASSES = (
     *("t-shirt", "trouser", "pullover", "dress", "coat"),
     *("sandal", "shirt", "sneaker", "bag", "ankle boot"),
 )
+_BLOCK = 5_000
 
 
 def crop_and_flip(
@@ -57,37 +59,49 @@ def crop_and_flip(
 
 
 @dataclass(frozen=True)
-class _Images(Task):
+class Images(Task):
     """Labelled images that fit on the disk as one array."""
 
-    def files(self, source: Path) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def files(self, source: Path, progress: Progress) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Images (b, c, h, w) and labels in the published order, test images last."""
         raise NotImplementedError
 
     def counts(self) -> dict[str, int]:
-        """Samples of each split."""
+        """Samples of each split, before those are left out that a later split has too."""
         raise NotImplementedError
 
+    def stored(self, images_bchw: np.ndarray) -> np.ndarray:
+        """Images as they lie on the disk."""
+        return images_bchw
+
     def write(self, out: Writer, source: Path, workers: int) -> None:
-        facts = self.facts()
-        files = self.files(source)
-        first = next(files)
+        counts = self.counts()
+        expect_samples(counts)
+        files = zip(*self.files(source, out.progress), strict=True)
+        images, labels = (np.concatenate(parts) for parts in files)
+        inputs = self.stored(images)
+
+        ends = np.cumsum([*counts.values()])
+        digests = np.split(np.array([digest(image) for image in inputs], object), ends[:-1])
+        kept = apart(dict(zip(counts, digests, strict=True)))
+        rows = np.flatnonzero(np.concatenate([kept[name] for name in counts]))
+        out.notes["images left out because a later split has them"] = len(inputs) - len(rows)
         out.begin(
-            self.counts(),
-            inputs=(facts.image or (), np.uint8),
+            {name: int(kept[name].sum()) for name in counts},
+            inputs=(inputs.shape[1:], np.uint8),
             lengths=((), np.int32),
             labels=((), np.uint8),
         )
-        for images, labels in (first, *files):
-            lengths = np.full(len(labels), facts.length, np.int32)
-            out.add(inputs=images, lengths=lengths, labels=labels)
+        for block in np.array_split(rows, -(-len(rows) // _BLOCK)):
+            lengths = np.full(len(block), self.facts().length, np.int32)
+            out.add(inputs=inputs[block], lengths=lengths, labels=labels[block])
 
     def describe(self, sample: Batch) -> str:
         return shade(sample.inputs.float().mean(0))
 
 
 @dataclass(frozen=True)
-class Cifar10(_Images):
+class Cifar10(Images):
     """The last 5,000 training images, as published, validate."""
 
     name: ClassVar[str] = "cifar10"
@@ -114,13 +128,13 @@ class Cifar10(_Images):
             "test": sum(cifar.CIFAR10_TEST_FILES.values()),
         }
 
-    def files(self, source: Path) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def files(self, source: Path, progress: Progress) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         files = {**cifar.CIFAR10_FILES, **cifar.CIFAR10_TEST_FILES}
-        return cifar.read(source, download.CIFAR10, files, label_bytes=1)
+        return cifar.read(source, download.CIFAR10, files, label_bytes=1, progress=progress)
 
 
 @dataclass(frozen=True)
-class Cifar100(_Images):
+class Cifar100(Images):
     """The last 5,000 training images, as published, validate; labels are the 100 fine ones."""
 
     name: ClassVar[str] = "cifar100"
@@ -146,13 +160,13 @@ class Cifar100(_Images):
             "test": sum(cifar.CIFAR100_TEST_FILES.values()),
         }
 
-    def files(self, source: Path) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def files(self, source: Path, progress: Progress) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         files = {**cifar.CIFAR100_FILES, **cifar.CIFAR100_TEST_FILES}
-        return cifar.read(source, download.CIFAR100, files, label_bytes=2)
+        return cifar.read(source, download.CIFAR100, files, label_bytes=2, progress=progress)
 
 
 @dataclass(frozen=True)
-class FashionMnist(_Images):
+class FashionMnist(Images):
     """The last 5,000 training images, as published, validate."""
 
     name: ClassVar[str] = "fashion-mnist"
@@ -175,16 +189,16 @@ class FashionMnist(_Images):
         train, test = FASHION_MNIST_PARTS.values()
         return {"train": train - self.validation, "validation": self.validation, "test": test}
 
-    def files(self, source: Path) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def files(self, source: Path, progress: Progress) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         folder = source / "fashion-mnist-idx"
         for part, count in FASHION_MNIST_PARTS.items():
-            images = read_idx(_idx_file(folder, f"{part}-images-idx3-ubyte"), (count, 28, 28))
-            labels = read_idx(_idx_file(folder, f"{part}-labels-idx1-ubyte"), (count,))
-            yield images[:, None], labels
+            images = _idx_file(folder, f"{part}-images-idx3-ubyte", progress)
+            labels = _idx_file(folder, f"{part}-labels-idx1-ubyte", progress)
+            yield read_idx(images, (count, 28, 28))[:, None], read_idx(labels, (count,))
 
 
 @dataclass(frozen=True)
-class Digits(_Images):
+class Digits(Images):
     """scikit-learn's 1,797 digits, shuffled; they need no download."""
 
     name: ClassVar[str] = "digits"
@@ -209,7 +223,7 @@ class Digits(_Images):
         train = 1_797 - self.validation - self.test
         return {"train": train, "validation": self.validation, "test": self.test}
 
-    def files(self, source: Path) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def files(self, source: Path, progress: Progress) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         from sklearn.datasets import load_digits
 
         digits = load_digits()
@@ -239,8 +253,8 @@ def read_idx(path: Path, shape: tuple[int, ...]) -> np.ndarray:
     return np.frombuffer(data, np.uint8, offset=len(header)).reshape(shape)
 
 
-def _idx_file(folder: Path, name: str) -> Path:
+def _idx_file(folder: Path, name: str, progress: Progress) -> Path:
     for path in (folder / name, folder / f"{name}.gz"):
         if path.exists():
             return path
-    return download.fetch(download.FASHION_MNIST[name], folder)
+    return download.fetch(download.FASHION_MNIST[name], folder, progress)
