@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.nn.functional import dropout, pad, scaled_dot_product_attention, silu
 
 from .. import mixers
+from ..mixers.convolution import convolve
 from ..operator.csp import csp
 from ..operator.schedule import shift_steps
 
@@ -247,18 +248,12 @@ class MovingAverage(nn.Module):
     def forward(self, x_bnc: Tensor, valid_bn: Tensor | None = None) -> Tensor:
         samples = x_bnc.shape[1]
         reach = samples if self.truncation is None else min(samples, self.truncation)
-        # Products of spectra in half precision would lose the small differences they stand for.
+        # In half precision small weights, and with them far samples, would be lost.
         with torch.autocast(x_bnc.device.type, enabled=False):
             x_bcn = x_bnc.float().transpose(1, 2)
             if valid_bn is not None:
                 x_bcn = x_bcn.masked_fill(~valid_bn[:, None], 0)
-            forth, back = self.kernels(reach)
-            # Negative lags stand at the end of the circle, which is long enough not to overlap.
-            circle = _fast_length(samples + reach - 1)
-            kernel = pad(forth, (0, circle - reach))
-            kernel = kernel + pad(back, (0, circle - reach)).flip(-1).roll(1, dims=-1)
-            spectrum = torch.fft.rfft(x_bcn, n=circle) * torch.fft.rfft(kernel)
-            y_bcn = torch.fft.irfft(spectrum, n=circle)[..., :samples]
+            y_bcn = convolve(x_bcn, *self.kernels(reach))
             y_bnc = silu(y_bcn.transpose(1, 2) + x_bnc.float() * self.omega.float())
         return y_bnc.to(x_bnc.dtype)
 
@@ -424,9 +419,3 @@ def _normal_linear(inputs: int, outputs: int) -> nn.Linear:
     nn.init.normal_(linear.weight, std=_SCALE)
     nn.init.zeros_(linear.bias)
     return linear
-
-
-def _fast_length(least: int) -> int:
-    """A length from `least` on with small prime factors, at most a quarter longer."""
-    step = 1 << max(least.bit_length() - 3, 0)
-    return -(-least // step) * step
