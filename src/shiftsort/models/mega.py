@@ -19,9 +19,9 @@ from .. import mixers
 from ..mixers.convolution import convolve
 from ..operator.csp import csp
 from ..operator.schedule import shift_steps
+from .parts import NORMS, Norm, Pixels, by_tower, classifier, mean_of_valid
 
 ATTENTIONS = ("softmax", "laplace", "csp")
-NORMS = ("layer", "scale", "rms", "batch", "syncbatch")
 _SCALE = 0.02  # of normally distributed weights at the start
 
 
@@ -107,37 +107,22 @@ class Mega(nn.Module):
             ]
         self.layers = nn.ModuleList(layers)
         self.norm = Norm(norm, dim) if prenorm else None
-        self.head = nn.Sequential(
-            nn.Linear(towers * dim, hidden),
-            nn.Dropout(dropout),
-            nn.GELU(),
-            nn.Linear(hidden, classes, bias=False),
-        )
-        nn.init.xavier_uniform_(self.head[0].weight)
-        nn.init.zeros_(self.head[0].bias)
-        nn.init.xavier_uniform_(self.head[3].weight)
+        self.head = classifier(towers * dim, hidden, classes, dropout)
 
     def forward(self, tokens: Tensor, lengths: Tensor | None = None) -> Tensor:
         """Logits, (B, classes).
 
         tokens: (B, N), with two towers (B, 2, N). lengths: (B,), with two towers (B, 2).
         """
-        if tokens.dim() != 1 + self.towers or (self.towers == 2 and tokens.shape[1] != 2):
-            shape = "(batch, samples)" if self.towers == 1 else "(batch, 2, samples)"
-            raise ValueError(f"tokens must be {shape}, got shape {tuple(tokens.shape)}")
-        if tokens.shape[-1] > self.samples:
-            raise ValueError(
-                f"sequences may have up to {self.samples} samples, got {tokens.shape[-1]}; "
-                "build the model with a larger samples="
-            )
-        if self.towers == 1:
-            return self.head(self.encode(tokens, lengths))
-        # Both towers share their weights, so they are one batch.
-        flat = None if lengths is None else lengths.flatten()
-        return self.head(self.encode(tokens.flatten(0, 1), flat).unflatten(0, (-1, 2)).flatten(1))
+        return self.head(torch.cat(by_tower(self.encode, tokens, lengths, self.towers), dim=-1))
 
     def encode(self, tokens_bn: Tensor, lengths_b: Tensor | None = None) -> Tensor:
         """Each sequence as one vector, (B, dim)."""
+        if tokens_bn.shape[1] > self.samples:
+            raise ValueError(
+                f"sequences may have up to {self.samples} samples, got {tokens_bn.shape[1]}; "
+                "build the model with a larger samples="
+            )
         if self.pixels is not None:
             mean, deviation = self.pixels
             tokens_bn = (tokens_bn / 255 - mean) / deviation
@@ -153,9 +138,7 @@ class Mega(nn.Module):
             x_bnc = layer(x_bnc, lengths_b, valid_bn)
         if self.norm is not None:
             x_bnc = self.norm(x_bnc, valid_bn)
-        if valid_bn is None:
-            return x_bnc.mean(dim=1)
-        return x_bnc.masked_fill(~valid_bn[..., None], 0).sum(dim=1) / lengths_b[:, None]
+        return mean_of_valid(x_bnc, lengths_b)
 
 
 class GatedAttention(nn.Module):
@@ -363,55 +346,6 @@ class Permutation(nn.Module):
         valid_bn: Tensor | None,
     ) -> Tensor:
         return csp(value_bnh, self.steps, self.group_size, order=self.order, lengths=lengths_b)
-
-
-class Norm(nn.Module):
-    """One of the five norms, over (B, N, C)."""
-
-    def __init__(self, kind: str, dim: int) -> None:
-        super().__init__()
-        self.kind = kind
-        self.norm = {
-            "layer": nn.LayerNorm,
-            "scale": ScaleNorm,
-            "rms": nn.RMSNorm,
-            "batch": nn.BatchNorm1d,
-            "syncbatch": nn.SyncBatchNorm,
-        }[kind](dim, eps=1e-5)
-
-    def forward(self, x_bnc: Tensor, valid_bn: Tensor | None) -> Tensor:
-        if "batch" not in self.kind:
-            return self.norm(x_bnc)
-        if valid_bn is not None:
-            raise ValueError(
-                f"norm={self.kind!r} takes no lengths, as padding would enter its statistics; "
-                "choose layer, scale or rms for padded sequences"
-            )
-        return self.norm(x_bnc.transpose(1, 2)).transpose(1, 2)
-
-
-class ScaleNorm(nn.Module):
-    """Root mean square norm with a single learned scale."""
-
-    def __init__(self, dim: int, eps: float) -> None:
-        super().__init__()
-        self.eps = eps
-        self.scale = nn.Parameter(torch.ones(1))
-
-    def forward(self, x_bnc: Tensor) -> Tensor:
-        return nn.functional.rms_norm(x_bnc, x_bnc.shape[-1:], eps=self.eps) * self.scale
-
-
-class Pixels(nn.Module):
-    """A number as a vector: weight x + bias."""
-
-    def __init__(self, dim: int) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(torch.randn(dim))
-        self.bias = nn.Parameter(torch.randn(dim) * 0.1)
-
-    def forward(self, x_bn: Tensor) -> Tensor:
-        return x_bn[..., None] * self.weight + self.bias
 
 
 def _normal_linear(inputs: int, outputs: int) -> nn.Linear:

@@ -15,8 +15,10 @@ from .lra import TASKS as _TASKS
 from .lra import google, lra
 from .mega import ROWS as _MEGA
 from .mega import mega
-from .recipe import Encoder, Mega, Optimiser, Paper, Recipe, RecipeError, Schedule, ViT
+from .recipe import Encoder, Mega, Optimiser, Paper, Recipe, RecipeError, Schedule, Stack, ViT
 from .settings import fields, from_plain, override, to_plain
+from .ssm import ROWS as _SSM
+from .ssm import ssm
 from .vision import ANALYSIS_ROWS, analysis, cifar10, cifar100, imagenet
 from .vision import ROWS as _VISION
 
@@ -28,6 +30,7 @@ __all__ = [
     "Recipe",
     "RecipeError",
     "Schedule",
+    "Stack",
     "ViT",
     "fields",
     "from_plain",
@@ -44,6 +47,7 @@ _RECIPES: dict[str, Callable[[], Recipe]] = {
     **{f"imagenet/{row}": partial(imagenet, row) for row in _VISION},
     **{f"analysis/{row}": partial(analysis, row) for row in ANALYSIS_ROWS},
     **{f"lra/{task}/{row}": partial(lra, task, row) for task in _TASKS for row in _MIXERS},
+    **{f"lra/{task}/{row}": partial(ssm, task, row) for task in _TASKS for row in _SSM},
     **{f"mega/{task}/{row}": partial(mega, task, row) for task in _TASKS for row in _MEGA},
     **{f"google/{task}/{row}": partial(google, task, row) for task in _TASKS for row in _MIXERS},
 }
