@@ -22,6 +22,7 @@ from .mha import MHA
 from .mixer import About, Mixer, valid_samples
 from .performer import Performer
 from .reformer import Reformer
+from .s5 import S5
 from .shift import Shift
 from .sinkformer import Sinkformer
 from .sinkhorn import Sinkhorn
@@ -47,6 +48,7 @@ _BY_NAME: dict[str, type[Mixer]] = {
     "bigbird": BigBird,
     "cosformer": Cosformer,
     "luna": Luna,
+    "s5": S5,
 }
 
 
