@@ -13,6 +13,7 @@ from typing import Any
 from .bigbird import BigBird
 from .cosformer import Cosformer
 from .csp import CSPMixer
+from .ets import ETS
 from .linear import Linear
 from .linformer import Linformer
 from .local import Local
@@ -49,6 +50,7 @@ _BY_NAME: dict[str, type[Mixer]] = {
     "cosformer": Cosformer,
     "luna": Luna,
     "s5": S5,
+    "ets": ETS,
 }
 
 
