@@ -11,6 +11,7 @@ import inspect
 from typing import Any
 
 from .bigbird import BigBird
+from .ccnn import CCNN
 from .cosformer import Cosformer
 from .csp import CSPMixer
 from .ets import ETS
@@ -51,6 +52,7 @@ _BY_NAME: dict[str, type[Mixer]] = {
     "luna": Luna,
     "s5": S5,
     "ets": ETS,
+    "ccnn": CCNN,
 }
 
 
