@@ -45,6 +45,15 @@ def test_a_block_is_a_norm_a_mixer_and_the_way_round_it(prenorm):
     torch.testing.assert_close(stack(tokens), stack.head(x.mean(dim=1)))
 
 
+def test_the_embedding_can_be_normalised():
+    stack = build(norm="layer", embedding_norm=True).eval()
+    seen = []
+    stack.layers[0].register_forward_pre_hook(lambda module, arguments: seen.append(arguments[0]))
+    stack(torch.randint(0, 9, (3, 20)), LENGTHS)
+    torch.testing.assert_close(seen[0].mean(dim=-1), torch.zeros(3, 20), atol=1e-5, rtol=0)
+    assert build().embedding_norm is None
+
+
 def test_two_towers_meet_in_four_parts():
     stack = build(towers=2).eval()
     tokens, lengths = torch.randint(0, 9, (3, 2, 20)), torch.tensor([[20, 3], [7, 7], [1, 20]])

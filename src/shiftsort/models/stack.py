@@ -33,6 +33,7 @@ class Stack(nn.Module):
             the last two move.
         prenorm: normalise what a mixer reads; else what a block gives.
         final_norm: with `prenorm`, normalise before pooling too.
+        embedding_norm: normalise what the first block reads.
         mlp_dim: inner width of a feed-forward part behind each mixer; None for no such part.
         hidden: inner width of MEGA's classifier in the place of the linear head.
         towers: 1, or 2 for pairs of sequences read by the same blocks.
@@ -56,6 +57,7 @@ class Stack(nn.Module):
         momentum: float = 0.1,
         prenorm: bool = True,
         final_norm: bool = True,
+        embedding_norm: bool = False,
         mlp_dim: int | None = None,
         hidden: int | None = None,
         towers: int = 1,
@@ -80,6 +82,7 @@ class Stack(nn.Module):
         def drop() -> nn.Module:
             return ChannelDropout(dropout) if tied_dropout else nn.Dropout(dropout)
 
+        self.embedding_norm = normalise() if embedding_norm else None
         self.layers = nn.ModuleList()
         for layer in range(depth):
             mix = mixers.build(
@@ -126,6 +129,8 @@ class Stack(nn.Module):
         if lengths_b is not None:
             lengths_b = lengths_b.clamp(min=1)
             valid_bn = mixers.valid_samples(x_bnc.shape[1], lengths_b)
+        if self.embedding_norm is not None:
+            x_bnc = self.embedding_norm(x_bnc, valid_bn)
         for layer in self.layers:
             x_bnc = layer(x_bnc, lengths_b, valid_bn)
         if self.norm is not None:

@@ -85,6 +85,7 @@ class Stack:
     momentum: float = 0.1
     prenorm: bool = True
     final_norm: bool = True
+    embedding_norm: bool = False
     mlp_dim: int | None = None
     hidden: int | None = None
     dropout: float = 0.0
