@@ -7,8 +7,11 @@ data and their split are the benchmark's, for all of them.
 from collections.abc import Callable
 from dataclasses import replace
 
+from .ccnn import ccnn
+from .ets import ets
 from .lra import TASKS
 from .recipe import Paper, Recipe
+from .s5 import s5
 
 #: What the paper prints, task by task; None where the method failed.
 _PAPER: dict[str, tuple[float | None, ...]] = {
@@ -32,4 +35,4 @@ def ssm(task: str, row: str) -> Recipe:
     )
 
 
-ROWS: dict[str, Callable[[str], Recipe]] = {}
+ROWS: dict[str, Callable[[str], Recipe]] = {"s5": s5, "ets": ets, "ccnn": ccnn}
