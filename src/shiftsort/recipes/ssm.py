@@ -11,7 +11,9 @@ from .ccnn import ccnn
 from .ets import ets
 from .lra import TASKS
 from .recipe import Paper, Recipe
+from .s4 import s4, s4d
 from .s5 import s5
+from .spade import spade
 
 #: What the paper prints, task by task; None where the method failed.
 _PAPER: dict[str, tuple[float | None, ...]] = {
@@ -35,4 +37,11 @@ def ssm(task: str, row: str) -> Recipe:
     )
 
 
-ROWS: dict[str, Callable[[str], Recipe]] = {"s5": s5, "ets": ets, "ccnn": ccnn}
+ROWS: dict[str, Callable[[str], Recipe]] = {
+    "s4": s4,
+    "s4d": s4d,
+    "s5": s5,
+    "spade": spade,
+    "ets": ets,
+    "ccnn": ccnn,
+}
