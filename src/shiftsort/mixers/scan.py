@@ -15,7 +15,7 @@ from torch import Tensor
 @torch.library.custom_op("shiftsort::scan", mutates_args=())
 def scan(a_p: Tensor, b_bnp: Tensor, reverse: bool) -> Tensor:
     """Every x_n, with x_{-1} = 0; in reverse x_n = a x_{n+1} + b_n, from the other end."""
-    return _halve(a_p, b_bnp, reverse)
+    return _sweep(a_p, b_bnp, reverse)
 
 
 @scan.register_fake
@@ -41,24 +41,26 @@ def _backward(ctx: Any, grad_bnp: Tensor) -> tuple[Tensor, Tensor, None]:
 scan.register_autograd(_backward, setup_context=_context)
 
 
-def _halve(a_p: Tensor, b_bnp: Tensor, reverse: bool) -> Tensor:
-    """Pairs of samples are one step with a^2; what is between follows from its neighbour."""
-    samples = b_bnp.shape[1]
-    if samples == 1:
-        return b_bnp.clone(memory_format=torch.contiguous_format)
-    even, odd = b_bnp[:, ::2], b_bnp[:, 1::2]
-    pairs = samples // 2
-    x_bnp = torch.empty_like(b_bnp, memory_format=torch.contiguous_format)
-    if reverse:
-        summed = even.clone()
-        summed[:, :pairs] += a_p * odd
-        summed = _halve(a_p * a_p, summed, reverse)
-        x_bnp[:, ::2] = summed
-        x_bnp[:, 1::2] = odd
-        x_bnp[:, 1 : samples - 1 : 2] += a_p * summed[:, 1:]
-    else:
-        summed = _halve(a_p * a_p, torch.addcmul(odd, a_p, even[:, :pairs]), reverse)
-        x_bnp[:, 1::2] = summed
-        x_bnp[:, ::2] = even
-        x_bnp[:, 2::2] += a_p * summed[:, : (samples - 1) // 2]
+def _sweep(a_p: Tensor, b_bnp: Tensor, reverse: bool) -> Tensor:
+    """Brent and Kung's: up, to sums over twice the samples each time; down, to those between."""
+    x_bnp = b_bnp.clone(memory_format=torch.contiguous_format)
+    samples, power_p, powers = b_bnp.shape[1], a_p, []
+    while 2 << len(powers) <= samples:
+        powers.append(power_p)
+        power_p = power_p * power_p
+    for k, power_p in enumerate(powers):
+        _add(x_bnp, (2 << k) - 1, 1 << k, power_p, reverse)
+    for k, power_p in reversed(list(enumerate(powers))):
+        _add(x_bnp, (3 << k) - 1, 1 << k, power_p, reverse)
     return x_bnp
+
+
+def _add(x_bnp: Tensor, first: int, back: int, power_p: Tensor, reverse: bool) -> None:
+    """To sample `first` and every 2 * back after it: what the one `back` before it leaves there."""
+    samples, step = x_bnp.shape[1], 2 * back
+    if first >= samples:
+        return
+    start, stop = first, samples
+    if reverse:
+        start, stop, back = (samples - 1 - first) % step, samples - first, -back
+    x_bnp[:, start:stop:step].addcmul_(power_p, x_bnp[:, start - back : stop - back : step])
