@@ -1,7 +1,7 @@
 """S5: one state-space model with as many inputs and outputs as channels, run by a scan.
 
-Shapes in names: b batch, n samples, c channels, p states, r states of a block, all conjugates
-counted. Complex parameters are pairs of real numbers, in a last dimension of 2.
+Shapes in names: b batch, n samples, c channels, p states, one of each pair of conjugates. Complex
+parameters are pairs of real numbers, in a last dimension of 2.
 """
 
 import math
@@ -14,6 +14,7 @@ from torch.nn.functional import gelu
 from .convolution import full
 from .mixer import About, ChannelDropout, Mixer, check_size, valid_samples, wipe_padding
 from .scan import scan
+from .state_space import hippo_normal
 
 Activation = Literal["half_glu1", "half_glu2", "full_glu", "gelu"]
 Discretisation = Literal["zoh", "bilinear"]
@@ -150,21 +151,13 @@ class S5(Mixer):
 
 
 def hippo_blocks(states: int, blocks: int) -> tuple[Tensor, Tensor]:
-    """Eigenvalues of HiPPO-LegS's normal part in each block, one of each pair, and eigenvectors.
+    """Eigenvalues of HiPPO's normal part, once for each block, and eigenvectors.
 
-    (P,), and (states, P): a diagonal of blocks.
+    One of each pair of conjugates, (P,), and (states, P): a diagonal of blocks.
     """
-    size = states // blocks
-    r = torch.arange(size, dtype=torch.float64)
-    root = torch.sqrt(2 * r + 1)
-    hippo = -torch.tril(root[:, None] * root) + torch.diag(r)
-    low_rank = torch.sqrt(r + 0.5)
-    normal = hippo + low_rank[:, None] * low_rank
-    # Beside its constant diagonal it is skew-symmetric: -i times that is Hermitian.
-    imaginary, vectors = torch.linalg.eigh(-1j * (normal - normal.diagonal().diag()))
-    half = size // 2
-    eigenvalues = torch.complex(normal.diagonal().mean().expand(half), imaginary[:half])
-    return eigenvalues.repeat(blocks), torch.block_diag(*[vectors[:, :half]] * blocks)
+    parts = hippo_normal(states // blocks)
+    eigenvalues, vectors = (part.to(torch.get_default_device()) for part in parts)
+    return eigenvalues.repeat(blocks), torch.block_diag(*[vectors] * blocks)
 
 
 def _start_of_output(kind: str, directions: int, dim: int, basis: Tensor) -> Tensor:

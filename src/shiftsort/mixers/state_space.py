@@ -123,16 +123,24 @@ def hippo(states: int) -> tuple[Tensor, Tensor, Tensor]:
 
     One eigenvalue, and entry of P and B, for each pair.
     """
+    a, vectors = hippo_normal(states)
+    root = torch.sqrt(2 * torch.arange(states, dtype=torch.float64, device="cpu") + 1)
+    b, p = (vectors.mH @ x.to(vectors.dtype) for x in (root, root / math.sqrt(2)))
+    # Published for the sake of stability.
+    b = torch.complex(b.real, b.imag.clamp(-2, 2))
+    return tuple(x.to(torch.complex64).to(torch.get_default_device()) for x in (a, p, b))
+
+
+def hippo_normal(states: int) -> tuple[Tensor, Tensor]:
+    """HiPPO-LegS and P P^T: eigenvalues below the real line and their eigenvectors, (S, S / 2).
+
+    In double precision.
+    """
     # On the CPU even where a model is built without memory.
     root = torch.sqrt(2 * torch.arange(states, dtype=torch.float64, device="cpu") + 1)
     # With P = root / sqrt(2), the sum of LegS and P P^T is a skew-symmetric matrix less a half.
     product = root[:, None] * root / 2
     skew = product.triu(1) - product.tril(-1)
-    frequency, basis = torch.linalg.eigh(-1j * skew)
+    frequency, vectors = torch.linalg.eigh(-1j * skew)
     half = slice(0, states // 2)  # below the real line
-    basis = basis[:, half].mH
-    a = torch.complex(torch.full_like(frequency[half], -0.5), frequency[half])
-    b, p = basis @ root.to(basis.dtype), basis @ (root / math.sqrt(2)).to(basis.dtype)
-    # Published for the sake of stability.
-    b = torch.complex(b.real, b.imag.clamp(-2, 2))
-    return tuple(x.to(torch.complex64).to(torch.get_default_device()) for x in (a, p, b))
+    return torch.complex(torch.full_like(frequency[half], -0.5), frequency[half]), vectors[:, half]
