@@ -121,11 +121,12 @@ class MAGNet(nn.Module):
         shape = (layers + 1, hidden)
         # Windows begin where that of the whole kernel is, near 1.
         self.mu = nn.Parameter(1 - 1.667 * width * torch.rand(shape))
-        # Filters become wider from layer to layer, as their product becomes narrower.
-        concentration = 6 / torch.arange(1, layers + 2)[:, None].expand(shape)
-        # Its check of the arguments would look at values, and on the meta device there are none.
-        gamma = torch.distributions.Gamma(concentration, torch.ones(()), validate_args=False)
-        self.gamma = nn.Parameter(gamma.sample())
+        # Filters become wider from layer to layer, as their product becomes narrower. Drawn on the
+        # CPU and unchecked: where a model is built without memory, there are no values to look at.
+        shapes_fh = 6 / torch.arange(1, layers + 2, device="cpu")[:, None].expand(shape)
+        one = torch.ones((), device="cpu")
+        gamma = torch.distributions.Gamma(shapes_fh, one, validate_args=False).sample()
+        self.gamma = nn.Parameter(gamma.to(torch.get_default_device()))
         omega = 2 * math.pi * frequency * self.gamma.data * (2 * torch.rand(shape) - 1)
         self.omega = nn.Parameter(omega)
         self.phase = nn.Parameter(torch.zeros(shape))
