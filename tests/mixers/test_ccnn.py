@@ -60,7 +60,7 @@ def test_the_kernel_is_a_product_of_filters_in_a_window():
         value = gabor(f) * (net.weight[f - 1] @ value + net.bias[f - 1])
     value = net.out_weight @ value + net.out_bias
     window = math.exp(-0.5 * ((place - 1) / 0.4) ** 2)
-    torch.testing.assert_close(mixer.kernel(SAMPLES)[:, lag], value * window)
+    torch.testing.assert_close(mixer.kernel(SAMPLES)[:, lag], value * window, rtol=1e-6, atol=0)
 
 
 def test_the_kernel_ends_behind_the_first_lag_where_its_window_is_below_a_tenth():
@@ -68,6 +68,19 @@ def test_the_kernel_ends_behind_the_first_lag_where_its_window_is_below_a_tenth(
     drawn = (mixer.kernel(SAMPLES) != 0).any(dim=0)
     window = [math.exp(-0.5 * (2 * lag / (SAMPLES - 1) / 0.2) ** 2) for lag in range(SAMPLES)]
     assert drawn.tolist() == [lag == 0 or window[lag - 1] > 0.1 for lag in range(SAMPLES)]
+
+
+@pytest.mark.parametrize("width", [0.0, -0.2])
+def test_a_window_may_shrink_to_nothing_and_beyond(width):
+    mixer, mirrored = build(width=0.2), build(width=0.2)
+    mixer.width.data.fill_(width)
+    kernel_cl = mixer.kernel(SAMPLES)
+    if width:
+        assert torch.equal(kernel_cl, mirrored.kernel(SAMPLES))
+    else:
+        assert (kernel_cl[:, 1:] == 0).all()
+    kernel_cl.sum().backward()
+    assert mixer.width.grad.isfinite().all()
 
 
 def test_what_comes_out_begins_as_large_at_any_length():

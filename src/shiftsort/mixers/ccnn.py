@@ -102,9 +102,9 @@ class CCNN(Mixer):
         with torch.autocast(width.device.type, enabled=False):
             lag_l = torch.arange(lags, device=width.device, dtype=width.dtype)
             place_l = 1 - lag_l * (2 / max(self.samples - 1, 1))
-            window_l = torch.exp(-0.5 * ((place_l - 1) / width).square())
+            window_l = torch.exp(-0.5 * (place_l - 1).square() / (width.square() + 1e-8))
             # Published as a cut of what is drawn; a factor of zero asks the device for no value.
-            window_l = window_l * (lag_l < 1 + _END * width * (self.samples - 1) / 2)
+            window_l = window_l * (lag_l < 1 + _END * width.abs() * (self.samples - 1) / 2)
             return self.kernel_net(place_l) * window_l
 
 

@@ -20,6 +20,9 @@ Gate = Literal["sigmoid", "none"]
 class ETS(Mixer):
     """y = W' relu(smooth(W x)) * sigmoid(G x); without the gate it is ETSMLP, with it ETSMLP-Gate.
 
+    In each hidden channel s_n = lambda^alpha s_{n-1} + (1 - lambda^alpha) x_n, forth, and so it is
+    from the other end; smooth(x)_n = Re(exp(beta) s_n) + Re(exp(beta') s'_{n+1}) + omega x_n.
+
     Args:
         dim: width of x and y.
         samples, layer, depth, heads, dropout: unused.
