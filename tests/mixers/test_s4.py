@@ -7,8 +7,10 @@ import pytest
 import torch
 from torch.nn.functional import gelu, glu
 
+from largest_tensor import largest_tensor_of_a_step
 from shiftsort import mixers
 from shiftsort.mixers import state_space
+from shiftsort.mixers.s4 import S4
 from shiftsort.mixers.s4d import DISCRETISATIONS, STARTS
 
 DIM, STATES = 3, 8
@@ -20,7 +22,7 @@ def build(name, samples=64, dim=DIM, **options):
 
 
 def matrices(mixer):
-    """A, B and C of each channel, all states written out; what is learned as C is in C."""
+    """dt, and A, B and what is learned as C of each channel, all states written out."""
     dt, a, b, c = mixer.parts()
     a, b, c = (torch.cat((x, x.conj()), dim=-1) for x in (a, b, c))
     a = torch.diag_embed(a)
@@ -32,23 +34,30 @@ def matrices(mixer):
 
 
 def discrete(mixer, how):
-    """x(n) = A x(n - 1) + B u(n), the readers C."""
-    dt, a, b, c = matrices(mixer)
+    """x(n) = A x(n - 1) + B u(n)."""
+    dt, a, b, _ = matrices(mixer)
     one = torch.eye(a.shape[-1], dtype=a.dtype)
     if how == "bilinear":
         left = one - dt / 2 * a
-        return torch.linalg.solve(left, one + dt / 2 * a), torch.linalg.solve(left, dt * b), c
+        return torch.linalg.solve(left, one + dt / 2 * a), torch.linalg.solve(left, dt * b)
     power = torch.linalg.matrix_exp(dt * a)
-    return power, torch.linalg.solve(a, (power - one) @ b), c
+    return power, torch.linalg.solve(a, (power - one) @ b)
+
+
+def reader(mixer, power):
+    """C, where C (1 - A^N) is learned in its place."""
+    c = matrices(mixer)[-1]
+    if not hasattr(mixer, "p"):
+        return c
+    one = torch.eye(power.shape[-1], dtype=power.dtype)
+    lost = one - torch.linalg.matrix_power(power, mixer.samples)
+    return torch.linalg.solve(lost.mT, c[..., None])[..., 0]
 
 
 def unrolled(mixer, samples, how):
     """The kernels, one lag after the other."""
-    power, state, c = discrete(mixer, how)
-    if hasattr(mixer, "p"):
-        one = torch.eye(power.shape[-1], dtype=power.dtype)
-        lost = one - torch.linalg.matrix_power(power, mixer.samples)
-        c = torch.linalg.solve(lost.mT, c[..., None])[..., 0]
+    power, state = discrete(mixer, how)
+    c = reader(mixer, power)
     lags = []
     for _ in range(samples):
         lags.append((c * state[..., 0]).sum(-1).real)
@@ -74,11 +83,30 @@ def test_the_kernel_of_s4_is_its_recurrence(samples, copies):
     )
 
 
+def test_the_kernel_that_s4_starts_from_is_that_of_the_c_that_was_drawn(monkeypatch):
+    mixer = build("s4", 30)
+    monkeypatch.setattr(S4, "_of_first_lags", lambda self: self.c)
+    drawn = torch.view_as_complex(build("s4", 30).c)
+    power, _ = discrete(mixer, "bilinear")
+    got = reader(mixer, power)[..., : STATES // 2]
+    torch.testing.assert_close(got, drawn, rtol=1e-3, atol=1e-4)
+
+
 def test_chunks_of_channels_change_nothing(monkeypatch):
     mixer = build("s4")
     whole = mixer.kernels(64)
     monkeypatch.setattr("shiftsort.mixers.s4._AT_A_TIME", 1)
     assert torch.equal(mixer.kernels(64), whole)
+
+
+def test_path_x_is_computed_in_parts():
+    """With every channel at once, one tensor of the step would have 2 x 256 x 32 x 8193 values."""
+
+    def step():
+        mixer = mixers.build("s4", dim=256, samples=16_384)
+        return mixer, torch.randn(1, 16_384, 256, requires_grad=True)
+
+    assert largest_tensor_of_a_step(step).numel <= 1 << 25
 
 
 @pytest.mark.parametrize("how", DISCRETISATIONS)

@@ -24,10 +24,10 @@ class S4D(StateSpace):
     """
 
     about = About(
-        complexity="C N log N + C S sqrt(N), S states",
+        complexity="C N log N + C N S, S states",
         source="Gu et al. 2022, On the parameterization of diagonal state space models",
         row="none: reviewers of the paper asked for it",
-        left_out="the causal form's decoding; states without conjugates",
+        left_out="the causal form's decoding; real states",
     )
 
     def __init__(
