@@ -106,13 +106,14 @@ def _spectrum(a_cs: Tensor, terms_jcs: Tensor, samples: int, ways: int) -> Tenso
     scale = math.pi / (2 * samples)
     sine = torch.sin(2 * scale * number)
     cosine = torch.sin(scale * (samples - 2 * number))  # 0 where it is 0
-    square_csf = _outer_with(a_cs.abs().square(), cosine.square()) - 4 * sine.square()
-    cross_csf = _outer_with(a_cs.real, -4 * sine * cosine)
-    inverse_csf = 1 / (square_csf.square() + cross_csf.square())
-    resolvent_csf = torch.cat((square_csf * inverse_csf, -cross_csf * inverse_csf), dim=-1)
-    both = torch.cat((terms_jcs.real, (terms_jcs * a_cs.conj()).real)).transpose(0, 1)
-    real_cjf, imag_cjf = (2 * both @ resolvent_csf).chunk(2, dim=-1)
-    above_jcf, below_jcf = torch.complex(real_cjf, imag_cjf).transpose(0, 1).chunk(2)
+    pole_csf = torch.complex(
+        torch.addcmul(-4 * sine.square(), a_cs.abs().square()[..., None], cosine.square()),
+        a_cs.real[..., None] * (-4 * sine * cosine),
+    )
+    both_cjs = torch.cat((terms_jcs.real, (terms_jcs * a_cs.conj()).real)).transpose(0, 1)
+    above_jcf, below_jcf = (
+        (2 * both_cjs.to(pole_csf.dtype) @ pole_csf.reciprocal()).transpose(0, 1).chunk(2)
+    )
     sums = 2j * sine * above_jcf - cosine * below_jcf
     cb_wcf, cp_wcf, pb_cf, pp_cf = sums[:ways], sums[ways : 2 * ways], sums[-2], sums[-1]
     spectrum_wcf = cb_wcf - cosine * cp_wcf * pb_cf / (1 + cosine * pp_cf)
@@ -121,7 +122,3 @@ def _spectrum(a_cs: Tensor, terms_jcs: Tensor, samples: int, ways: int) -> Tenso
 
 def _outer(x_ct: Tensor) -> Tensor:
     return x_ct[..., :, None] * x_ct[..., None, :]
-
-
-def _outer_with(x_cs: Tensor, y_f: Tensor) -> Tensor:
-    return x_cs[..., None] * y_f
