@@ -30,7 +30,8 @@ class S4(StateSpace):
         complexity="C N log N + C N S, S states",
         source="Gu et al. 2022, Efficiently modeling long sequences with structured state spaces",
         row="LRA: S4",
-        left_out="the causal form's decoding; kernels of twice the length, made from shorter ones",
+        left_out="the causal form's decoding; kernels of twice the length, made from shorter ones; "
+        "zero-order hold, which has no such spectrum",
     )
     made_to_length = True
     kinds: ClassVar = {**StateSpace.kinds, "p": "A"}
