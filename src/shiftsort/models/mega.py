@@ -15,11 +15,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import dropout, pad, scaled_dot_product_attention, silu
 
-from .. import mixers
 from ..mixers.convolution import convolve
 from ..operator.csp import csp
 from ..operator.schedule import shift_steps
-from .parts import NORMS, Norm, Pixels, by_tower, classifier, mean_of_valid
+from .parts import NORMS, Norm, Pixels, by_tower, classifier, mean_of_valid, read
 
 ATTENTIONS = ("softmax", "laplace", "csp")
 _SCALE = 0.02  # of normally distributed weights at the start
@@ -118,22 +117,8 @@ class Mega(nn.Module):
 
     def encode(self, tokens_bn: Tensor, lengths_b: Tensor | None = None) -> Tensor:
         """Each sequence as one vector, (B, dim)."""
-        if tokens_bn.shape[1] > self.samples:
-            raise ValueError(
-                f"sequences may have up to {self.samples} samples, got {tokens_bn.shape[1]}; "
-                "build the model with a larger samples="
-            )
-        if self.pixels is not None:
-            mean, deviation = self.pixels
-            tokens_bn = (tokens_bn / 255 - mean) / deviation
-            lengths_b = None
-        else:
-            tokens_bn = tokens_bn.long()
-        x_bnc = self.dropout(self.embedding(tokens_bn))
-        valid_bn = None
-        if lengths_b is not None:
-            lengths_b = lengths_b.clamp(min=1)
-            valid_bn = mixers.valid_samples(x_bnc.shape[1], lengths_b)
+        read_bn, lengths_b, valid_bn = read(tokens_bn, lengths_b, self.samples, self.pixels)
+        x_bnc = self.dropout(self.embedding(read_bn))
         for layer in self.layers:
             x_bnc = layer(x_bnc, lengths_b, valid_bn)
         if self.norm is not None:

@@ -34,6 +34,27 @@ def by_tower(
     return encode(tokens.flatten(0, 1), flat).unflatten(0, (-1, 2)).unbind(1)
 
 
+def read(
+    tokens_bn: Tensor,
+    lengths_b: Tensor | None,
+    longest: int,
+    pixels: tuple[float, float] | None,
+) -> tuple[Tensor, Tensor | None, Tensor | None]:
+    """Tokens, or with a mean and a deviation gray values; lengths of at least 1; what is valid."""
+    if tokens_bn.shape[1] > longest:
+        raise ValueError(
+            f"sequences may have up to {longest} samples, got {tokens_bn.shape[1]}; "
+            "build the model with a larger samples="
+        )
+    if pixels is not None:
+        mean, deviation = pixels
+        return (tokens_bn / 255 - mean) / deviation, None, None
+    if lengths_b is None:
+        return tokens_bn.long(), None, None
+    lengths_b = lengths_b.clamp(min=1)
+    return tokens_bn.long(), lengths_b, mixers.valid_samples(tokens_bn.shape[1], lengths_b)
+
+
 def mean_of_valid(x_bnc: Tensor, lengths_b: Tensor | None) -> Tensor:
     """The mean over the samples that are no padding, (B, C)."""
     if lengths_b is None:

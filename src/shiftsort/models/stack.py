@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from .. import mixers
 from ..mixers.mixer import ChannelDropout
-from .parts import NORMS, Norm, by_tower, classifier, mean_of_valid
+from .parts import NORMS, Norm, by_tower, classifier, mean_of_valid, read
 
 
 class Stack(nn.Module):
@@ -114,21 +114,8 @@ class Stack(nn.Module):
 
     def encode(self, tokens_bn: Tensor, lengths_b: Tensor | None = None) -> Tensor:
         """Each sequence as one vector, (B, dim)."""
-        if tokens_bn.shape[1] > self.samples:
-            raise ValueError(
-                f"sequences may have up to {self.samples} samples, got {tokens_bn.shape[1]}; "
-                "build the model with a larger samples="
-            )
-        if self.pixels is None:
-            x_bnc = self.embedding(tokens_bn.long())
-        else:
-            mean, deviation = self.pixels
-            x_bnc = self.embedding(((tokens_bn / 255 - mean) / deviation)[..., None])
-            lengths_b = None
-        valid_bn = None
-        if lengths_b is not None:
-            lengths_b = lengths_b.clamp(min=1)
-            valid_bn = mixers.valid_samples(x_bnc.shape[1], lengths_b)
+        read_bn, lengths_b, valid_bn = read(tokens_bn, lengths_b, self.samples, self.pixels)
+        x_bnc = self.embedding(read_bn if self.pixels is None else read_bn[..., None])
         if self.embedding_norm is not None:
             x_bnc = self.embedding_norm(x_bnc, valid_bn)
         for layer in self.layers:
