@@ -26,6 +26,7 @@ SMALL = {
     "bigbird": {"block": 4},
     "sinkhorn": {"block": 4},
     "reformer": {"chunk": 4},
+    "spade": {"window": 6},
 }
 
 # The same mixer on another path.

@@ -290,11 +290,11 @@ def test_wrong_options_are_named(wrong, message):
         build(**wrong)
 
 
-def test_wrong_tokens_and_batch_norm_of_padded_text_are_named():
+def test_wrong_tokens_and_sync_batch_norm_of_padded_text_are_named():
     tokens = torch.zeros(1, 20, dtype=torch.int64)
     with pytest.raises(ValueError, match="up to 20 samples, got 21; build the model with a larger"):
         build()(torch.zeros(1, 21, dtype=torch.int64))
     with pytest.raises(ValueError, match=r"tokens must be \(batch, 2, samples\), got shape"):
         build(towers=2)(tokens)
-    with pytest.raises(ValueError, match="norm='batch' takes no lengths, as padding would enter"):
-        build(norm="batch")(tokens, torch.tensor([3]))
+    with pytest.raises(ValueError, match="norm='syncbatch' takes no lengths, as padding"):
+        build(norm="syncbatch")(tokens, torch.tensor([3]))

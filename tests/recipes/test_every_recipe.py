@@ -83,6 +83,11 @@ def test_what_the_paper_prints_stands_in_its_row() -> None:
     for row, average in {"mega": 88.21, "chunk": 85.66, "csp": 85.89}.items():
         six = [recipes.get(f"mega/{t}/{row}").paper.top1 for t in _MEGA_TASKS]
         assert sum(six) / 6 == pytest.approx(average, abs=0.006)
+    for row, average in {"s4": 80.48, "s5": 87.46, "spade": 86.19, "ets": 83.09}.items():
+        six = [recipes.get(f"lra/{t}/{row}").paper.top1 for t in _MEGA_TASKS]
+        assert sum(six) / 6 == pytest.approx(average, abs=0.006)
+    ccnn = [recipes.get(f"lra/{t}/ccnn").paper for t in _MEGA_TASKS]
+    assert [paper is None for paper in ccnn] == [t in ("retrieval", "pathx") for t in _MEGA_TASKS]
 
 
 _MEGA_TASKS = ("listops", "text", "retrieval", "image", "pathfinder", "pathx")

@@ -94,6 +94,17 @@ def test_a_checkpoint_that_was_cut_off_is_told_and_the_one_before_it_used(
     assert _same(_weights(run), _weights(tmp_path / "whole"))
 
 
+def test_rates_of_their_own_go_on_where_they_were(
+    tiny, digits: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("mixer=s4d", "optimiser.apart={'A': 0.1, 'dt': None}", "optimiser.weight_decay=0.1")
+    recipe = tiny(*words, "ema=0.5", "schedule.kind=linear")
+    training.train(recipe, tmp_path / "whole", data=digits, machine=_QUIET)
+    _train_and_stop_after(1, monkeypatch, recipe, tmp_path / "run", digits)
+    training.resume(tmp_path / "run", data=digits, machine=_QUIET, say=lambda message: None)
+    assert _same(_weights(tmp_path / "run"), _weights(tmp_path / "whole"))
+
+
 def test_without_a_whole_checkpoint_a_run_starts_again(
     tiny, digits: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

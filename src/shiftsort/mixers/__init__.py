@@ -11,8 +11,10 @@ import inspect
 from typing import Any
 
 from .bigbird import BigBird
+from .ccnn import CCNN
 from .cosformer import Cosformer
 from .csp import CSPMixer
+from .ets import ETS
 from .linear import Linear
 from .linformer import Linformer
 from .local import Local
@@ -22,10 +24,14 @@ from .mha import MHA
 from .mixer import About, Mixer, check_size, valid_samples
 from .performer import Performer
 from .reformer import Reformer
+from .s4 import S4
+from .s4d import S4D
+from .s5 import S5
 from .shift import Shift
 from .sinkformer import Sinkformer
 from .sinkhorn import Sinkhorn
 from .sort import Sort
+from .spade import Spade
 from .sparse import Sparse
 from .synthesizer import Synthesizer
 
@@ -47,6 +53,12 @@ _BY_NAME: dict[str, type[Mixer]] = {
     "bigbird": BigBird,
     "cosformer": Cosformer,
     "luna": Luna,
+    "s4": S4,
+    "s4d": S4D,
+    "spade": Spade,
+    "s5": S5,
+    "ets": ETS,
+    "ccnn": CCNN,
 }
 
 

@@ -3,11 +3,13 @@
 Shapes in names: b batch, n samples, c channels, h heads, d channels of a head.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import dropout1d
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,9 @@ class Mixer(nn.Module):
     made_to_length: ClassVar[bool] = False
     #: Whether a training step with it may become a CUDA graph: it asks the device for no value.
     capturable: ClassVar[bool] = True
+    #: Parameters of its own that a recipe may train apart from all others: name to kind. "A" is how
+    #: a state decays, "B" what enters it, "dt" how fast its time runs.
+    kinds: ClassVar[Mapping[str, str]] = {}
 
     def forward(self, x_bnc: Tensor, lengths_b: Tensor | None = None) -> Tensor:
         """Mix."""
@@ -50,6 +55,14 @@ class FusedLinear(nn.Linear):
     def __init__(self, dim: int, channels: int, parts: int, bias: bool) -> None:
         super().__init__(dim, parts * channels, bias=bias)
         self.parts = parts
+
+
+class ChannelDropout(nn.Dropout):
+    """A channel is dropped at all samples or at none."""
+
+    def forward(self, x_bnc: Tensor) -> Tensor:
+        """Drop."""
+        return dropout1d(x_bnc.transpose(1, 2), self.p, self.training).transpose(1, 2)
 
 
 class HeadMixer(Mixer):

@@ -11,6 +11,7 @@ from torch import nn
 from .count import count_parameters
 from .encoder import Encoder
 from .mega import Mega
+from .stack import Stack
 from .vit import vit_cifar10, vit_cifar100, vit_s16
 
 
@@ -55,6 +56,11 @@ BODIES = {
         "Ma et al. 2022, Mega: moving average equipped gated attention",
         "the causal form; the rotary bias; squared ReLU; feature dropout; layer drop",
     ),
+    "stack": Body(
+        "Stack",
+        "Gu et al. 2022, Efficiently modeling long sequences with structured state spaces",
+        "pooling by the last sample; a second dropout, between the convolution and its activation",
+    ),
 }
 
 # dim, depth, heads, channels, MLP, samples, vocabulary, classes, the rest: Long Range Arena's own.
@@ -85,6 +91,16 @@ _MEGAS: dict[str, tuple[int, int, int, int, int, int | None, int, str, int, dict
         {"norm": "syncbatch", "prenorm": True, "truncation": 4096},
     ),
 }  # fmt: skip
+
+# dim, samples, vocabulary, classes, what S4 takes, the rest: the newest that S4 was released with.
+_STACKS: dict[str, tuple[int, int, int | None, int, dict[str, Any], dict[str, Any]]] = {
+    "ListOps": (256, 2000, 16, 10, {"states": 4}, {}),
+    "Text": (256, 4000, 256, 2, {"states": 4}, {}),
+    "Retrieval": (256, 4000, 256, 2, {"states": 4}, {"towers": 2}),
+    "Image": (512, 1024, None, 10, {}, {}),
+    "PathFind": (256, 1024, None, 2, {"copies": None}, {}),
+    "Path-X": (256, 16_384, None, 2, {"copies": None, "dt_min": 1e-4}, {}),
+}
 
 
 def sizes() -> Iterator[Size]:
@@ -141,3 +157,18 @@ def sizes() -> Iterator[Size]:
                 **options,
             )
             yield Size("mega", task, attention, f"LRA: {row}", build)
+
+    for task, (dim, samples, vocabulary, classes, states, options) in _STACKS.items():
+        build = partial(
+            Stack,
+            vocabulary=vocabulary,
+            classes=classes,
+            samples=samples,
+            dim=dim,
+            depth=6,
+            mixer="s4",
+            mixer_options=states,
+            prenorm=task not in ("ListOps", "Image"),
+            **options,
+        )
+        yield Size("stack", task, "s4", "LRA: S4", build)

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from .. import mixers
 from ..nn import CSP
+from .parts import by_tower, mean_of_valid
 
 POOLS = ("cls", "mean", "max", "none")
 POSITIONS = ("sinusoidal", "learned")
@@ -122,15 +123,7 @@ class Encoder(nn.Module):
 
         tokens: integers, (B, N), with two towers (B, 2, N). lengths: (B,), with two towers (B, 2).
         """
-        expected = 1 + self.towers
-        if tokens.dim() != expected or (self.towers == 2 and tokens.shape[1] != 2):
-            shape = "(batch, samples)" if self.towers == 1 else "(batch, 2, samples)"
-            raise ValueError(f"tokens must be {shape}, got shape {tuple(tokens.shape)}")
-        if self.towers == 1:
-            return self.head(self.encode(tokens, lengths))
-        # Both towers share their weights, so they are one batch.
-        flat = None if lengths is None else lengths.flatten()
-        return self.head(self.encode(tokens.flatten(0, 1), flat).unflatten(0, (-1, 2)).flatten(1))
+        return self.head(torch.cat(by_tower(self.encode, tokens, lengths, self.towers), dim=-1))
 
     def encode(self, tokens_bn: Tensor, lengths_b: Tensor | None = None) -> Tensor:
         """Each sequence as one vector, (B, dim); without a pool each sample, (B, N, dim)."""
@@ -190,12 +183,12 @@ def _head(dim: int, mlp_dim: int, classes: int, towers: int) -> nn.Sequential:
 def _pool(x_bnc: Tensor, lengths_b: Tensor | None, how: str) -> Tensor:
     if how == "cls":
         return x_bnc[:, 0]
-    if lengths_b is None:
-        return x_bnc.mean(dim=1) if how == "mean" else x_bnc.amax(dim=1)
-    padding_bn1 = ~mixers.valid_samples(x_bnc.shape[1], lengths_b)[..., None]
-    if how == "max":
-        return x_bnc.masked_fill(padding_bn1, -math.inf).amax(dim=1)
-    return x_bnc.masked_fill(padding_bn1, 0).sum(dim=1) / lengths_b.clamp(min=1)[:, None]
+    if how == "mean":
+        return mean_of_valid(x_bnc, lengths_b)
+    if lengths_b is not None:
+        padding_bn1 = ~mixers.valid_samples(x_bnc.shape[1], lengths_b)[..., None]
+        x_bnc = x_bnc.masked_fill(padding_bn1, -math.inf)
+    return x_bnc.amax(dim=1)
 
 
 def sinusoids(samples: int, dim: int) -> Tensor:

@@ -15,12 +15,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import dropout, pad, scaled_dot_product_attention, silu
 
-from .. import mixers
+from ..mixers.convolution import convolve
 from ..operator.csp import csp
 from ..operator.schedule import shift_steps
+from .parts import NORMS, Norm, Pixels, by_tower, classifier, mean_of_valid, read
 
 ATTENTIONS = ("softmax", "laplace", "csp")
-NORMS = ("layer", "scale", "rms", "batch", "syncbatch")
 _SCALE = 0.02  # of normally distributed weights at the start
 
 
@@ -106,55 +106,24 @@ class Mega(nn.Module):
             ]
         self.layers = nn.ModuleList(layers)
         self.norm = Norm(norm, dim) if prenorm else None
-        self.head = nn.Sequential(
-            nn.Linear(towers * dim, hidden),
-            nn.Dropout(dropout),
-            nn.GELU(),
-            nn.Linear(hidden, classes, bias=False),
-        )
-        nn.init.xavier_uniform_(self.head[0].weight)
-        nn.init.zeros_(self.head[0].bias)
-        nn.init.xavier_uniform_(self.head[3].weight)
+        self.head = classifier(towers * dim, hidden, classes, dropout)
 
     def forward(self, tokens: Tensor, lengths: Tensor | None = None) -> Tensor:
         """Logits, (B, classes).
 
         tokens: (B, N), with two towers (B, 2, N). lengths: (B,), with two towers (B, 2).
         """
-        if tokens.dim() != 1 + self.towers or (self.towers == 2 and tokens.shape[1] != 2):
-            shape = "(batch, samples)" if self.towers == 1 else "(batch, 2, samples)"
-            raise ValueError(f"tokens must be {shape}, got shape {tuple(tokens.shape)}")
-        if tokens.shape[-1] > self.samples:
-            raise ValueError(
-                f"sequences may have up to {self.samples} samples, got {tokens.shape[-1]}; "
-                "build the model with a larger samples="
-            )
-        if self.towers == 1:
-            return self.head(self.encode(tokens, lengths))
-        # Both towers share their weights, so they are one batch.
-        flat = None if lengths is None else lengths.flatten()
-        return self.head(self.encode(tokens.flatten(0, 1), flat).unflatten(0, (-1, 2)).flatten(1))
+        return self.head(torch.cat(by_tower(self.encode, tokens, lengths, self.towers), dim=-1))
 
     def encode(self, tokens_bn: Tensor, lengths_b: Tensor | None = None) -> Tensor:
         """Each sequence as one vector, (B, dim)."""
-        if self.pixels is not None:
-            mean, deviation = self.pixels
-            tokens_bn = (tokens_bn / 255 - mean) / deviation
-            lengths_b = None
-        else:
-            tokens_bn = tokens_bn.long()
-        x_bnc = self.dropout(self.embedding(tokens_bn))
-        valid_bn = None
-        if lengths_b is not None:
-            lengths_b = lengths_b.clamp(min=1)
-            valid_bn = mixers.valid_samples(x_bnc.shape[1], lengths_b)
+        read_bn, lengths_b, valid_bn = read(tokens_bn, lengths_b, self.samples, self.pixels)
+        x_bnc = self.dropout(self.embedding(read_bn))
         for layer in self.layers:
             x_bnc = layer(x_bnc, lengths_b, valid_bn)
         if self.norm is not None:
             x_bnc = self.norm(x_bnc, valid_bn)
-        if valid_bn is None:
-            return x_bnc.mean(dim=1)
-        return x_bnc.masked_fill(~valid_bn[..., None], 0).sum(dim=1) / lengths_b[:, None]
+        return mean_of_valid(x_bnc, lengths_b)
 
 
 class GatedAttention(nn.Module):
@@ -247,18 +216,12 @@ class MovingAverage(nn.Module):
     def forward(self, x_bnc: Tensor, valid_bn: Tensor | None = None) -> Tensor:
         samples = x_bnc.shape[1]
         reach = samples if self.truncation is None else min(samples, self.truncation)
-        # Products of spectra in half precision would lose the small differences they stand for.
+        # In half precision small weights, and with them far samples, would be lost.
         with torch.autocast(x_bnc.device.type, enabled=False):
             x_bcn = x_bnc.float().transpose(1, 2)
             if valid_bn is not None:
                 x_bcn = x_bcn.masked_fill(~valid_bn[:, None], 0)
-            forth, back = self.kernels(reach)
-            # Negative lags stand at the end of the circle, which is long enough not to overlap.
-            circle = _fast_length(samples + reach - 1)
-            kernel = pad(forth, (0, circle - reach))
-            kernel = kernel + pad(back, (0, circle - reach)).flip(-1).roll(1, dims=-1)
-            spectrum = torch.fft.rfft(x_bcn, n=circle) * torch.fft.rfft(kernel)
-            y_bcn = torch.fft.irfft(spectrum, n=circle)[..., :samples]
+            y_bcn = convolve(x_bcn, *self.kernels(reach))
             y_bnc = silu(y_bcn.transpose(1, 2) + x_bnc.float() * self.omega.float())
         return y_bnc.to(x_bnc.dtype)
 
@@ -370,63 +333,8 @@ class Permutation(nn.Module):
         return csp(value_bnh, self.steps, self.group_size, order=self.order, lengths=lengths_b)
 
 
-class Norm(nn.Module):
-    """One of the five norms, over (B, N, C)."""
-
-    def __init__(self, kind: str, dim: int) -> None:
-        super().__init__()
-        self.kind = kind
-        self.norm = {
-            "layer": nn.LayerNorm,
-            "scale": ScaleNorm,
-            "rms": nn.RMSNorm,
-            "batch": nn.BatchNorm1d,
-            "syncbatch": nn.SyncBatchNorm,
-        }[kind](dim, eps=1e-5)
-
-    def forward(self, x_bnc: Tensor, valid_bn: Tensor | None) -> Tensor:
-        if "batch" not in self.kind:
-            return self.norm(x_bnc)
-        if valid_bn is not None:
-            raise ValueError(
-                f"norm={self.kind!r} takes no lengths, as padding would enter its statistics; "
-                "choose layer, scale or rms for padded sequences"
-            )
-        return self.norm(x_bnc.transpose(1, 2)).transpose(1, 2)
-
-
-class ScaleNorm(nn.Module):
-    """Root mean square norm with a single learned scale."""
-
-    def __init__(self, dim: int, eps: float) -> None:
-        super().__init__()
-        self.eps = eps
-        self.scale = nn.Parameter(torch.ones(1))
-
-    def forward(self, x_bnc: Tensor) -> Tensor:
-        return nn.functional.rms_norm(x_bnc, x_bnc.shape[-1:], eps=self.eps) * self.scale
-
-
-class Pixels(nn.Module):
-    """A number as a vector: weight x + bias."""
-
-    def __init__(self, dim: int) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(torch.randn(dim))
-        self.bias = nn.Parameter(torch.randn(dim) * 0.1)
-
-    def forward(self, x_bn: Tensor) -> Tensor:
-        return (x_bn[..., None] * self.weight + self.bias).to(self.weight.dtype)
-
-
 def _normal_linear(inputs: int, outputs: int) -> nn.Linear:
     linear = nn.Linear(inputs, outputs)
     nn.init.normal_(linear.weight, std=_SCALE)
     nn.init.zeros_(linear.bias)
     return linear
-
-
-def _fast_length(least: int) -> int:
-    """A length from `least` on with small prime factors, at most a quarter longer."""
-    step = 1 << max(least.bit_length() - 3, 0)
-    return -(-least // step) * step

@@ -17,8 +17,10 @@ from .mega import ROWS as _MEGA
 from .mega import mega
 from .mqar import ROWS as _MQAR
 from .mqar import mqar
-from .recipe import Encoder, Mega, Optimiser, Paper, Recipe, RecipeError, Schedule, ViT
+from .recipe import Encoder, Mega, Optimiser, Paper, Recipe, RecipeError, Schedule, Stack, ViT
 from .settings import fields, from_plain, override, to_plain
+from .ssm import ROWS as _SSM
+from .ssm import ssm
 from .vision import ANALYSIS_ROWS, analysis, cifar10, cifar100, imagenet
 from .vision import ROWS as _VISION
 
@@ -30,6 +32,7 @@ __all__ = [
     "Recipe",
     "RecipeError",
     "Schedule",
+    "Stack",
     "ViT",
     "fields",
     "from_plain",
@@ -47,6 +50,7 @@ _RECIPES: dict[str, Callable[[], Recipe]] = {
     **{f"analysis/{row}": partial(analysis, row) for row in ANALYSIS_ROWS},
     **{f"mqar/{row}": partial(mqar, row) for row in _MQAR},
     **{f"lra/{task}/{row}": partial(lra, task, row) for task in _TASKS for row in _MIXERS},
+    **{f"lra/{task}/{row}": partial(ssm, task, row) for task in _TASKS for row in _SSM},
     **{f"mega/{task}/{row}": partial(mega, task, row) for task in _TASKS for row in _MEGA},
     **{f"google/{task}/{row}": partial(google, task, row) for task in _TASKS for row in _MIXERS},
 }

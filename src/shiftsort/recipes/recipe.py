@@ -74,6 +74,32 @@ class Mega:
 
 
 @dataclass(frozen=True)
+class Stack:
+    """Sizes of `shiftsort.models.Stack`."""
+
+    dim: int
+    depth: int
+    mixer: str
+    mixer_options: dict[str, Any] = field(default_factory=dict)
+    norm: str = "batch"
+    momentum: float = 0.1
+    prenorm: bool = True
+    final_norm: bool = True
+    embedding_norm: bool = False
+    mlp_dim: int | None = None
+    hidden: int | None = None
+    dropout: float = 0.0
+    tied_dropout: bool = True
+    #: Gray values as numbers instead of tokens.
+    pixels: bool = False
+    kind: Literal["stack"] = "stack"
+
+
+def _apart() -> dict[str, float | None]:
+    return {"A": None, "dt": None}
+
+
+@dataclass(frozen=True)
 class Optimiser:
     """Adam with decoupled weight decay; without decay that is plain Adam."""
 
@@ -82,6 +108,9 @@ class Optimiser:
     beta2: float = 0.999
     eps: float = 1e-8
     weight_decay: float = 0.0
+    #: Kinds of parameters, as mixers and norms name them, that do not decay; each has a rate of its
+    #: own, on the same schedule, or with None that of all others.
+    apart: dict[str, float | None] = field(default_factory=_apart)
 
 
 @dataclass(frozen=True)
@@ -109,7 +138,7 @@ class Recipe:
     table: str
     row: str
     task: str
-    model: ViT | Encoder | Mega
+    model: ViT | Encoder | Mega | Stack
     optimiser: Optimiser
     #: Samples of one update, over all devices and all accumulated parts.
     batch: int
@@ -154,3 +183,6 @@ class Recipe:
             raise RecipeError(f"ema must be at least 0 and below 1, got {self.ema}")
         if self.optimiser.lr <= 0:
             raise RecipeError(f"optimiser.lr must be above 0, got {self.optimiser.lr}")
+        for kind, lr in self.optimiser.apart.items():
+            if lr is not None and not lr >= 0:
+                raise RecipeError(f"optimiser.apart must hold rates or none, got {kind}={lr!r}")

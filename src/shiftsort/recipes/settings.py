@@ -8,9 +8,9 @@ import typing
 from collections.abc import Iterable, Iterator
 from typing import Any, Literal
 
-from .recipe import Encoder, Mega, Optimiser, Paper, Recipe, RecipeError, Schedule, ViT
+from .recipe import Encoder, Mega, Optimiser, Paper, Recipe, RecipeError, Schedule, Stack, ViT
 
-_MODELS = {"vit": ViT, "encoder": Encoder, "mega": Mega}
+_MODELS = {"vit": ViT, "encoder": Encoder, "mega": Mega, "stack": Stack}
 #: They say which row of which table a recipe is, and are not to be set.
 _FIXED = ("name", "table", "row", "about", "paper", "model.kind")
 

@@ -16,18 +16,42 @@ def model(recipe: recipes.Recipe, facts: tasks.Facts) -> nn.Module:
     if kind == "vit":
         return models.ViT(**_square(recipe, facts), classes=facts.classes, **size)
     common = {"classes": facts.classes, "samples": facts.length, "towers": facts.towers}
-    if facts.vocabulary is None:
+    vocabulary: int | None = facts.vocabulary
+    if vocabulary is None:
         raise ValueError(f"{kind} reads tokens, and {recipe.task} has pixels; give it a vit recipe")
     if kind == "encoder":
-        return models.Encoder(vocabulary=facts.vocabulary, **common, **size)
-    csp: Mapping[str, Any] = size.pop("csp")
-    pixels = size.pop("pixels")
-    if pixels:
+        return models.Encoder(vocabulary=vocabulary, **common, **size)
+    if size.pop("pixels"):
+        vocabulary = None
         if facts.mean is None or facts.std is None:
             raise ValueError(f"pixels=true is for gray images, and {recipe.task} has none")
         size["pixels"] = (facts.mean[0], facts.std[0])
-    vocabulary = None if pixels else facts.vocabulary
+    if kind == "stack":
+        return models.Stack(vocabulary=vocabulary, **common, **size)
+    csp: Mapping[str, Any] = size.pop("csp")
     return models.Mega(vocabulary=vocabulary, csp=csp or None, **common, **size)
+
+
+def parameter_groups(model: nn.Module, optimiser: recipes.Optimiser) -> list[dict[str, Any]]:
+    """What the optimiser is told of the parameters: most of them first, then those apart."""
+    kinds = {
+        getattr(module, name): kind
+        for module in model.modules()
+        for name, kind in getattr(module, "kinds", {}).items()
+    }
+    rest: list[nn.Parameter] = []
+    apart: dict[str, list[nn.Parameter]] = {}
+    for parameter in model.parameters():
+        if parameter.requires_grad:
+            kind = kinds.get(parameter)
+            group = apart.setdefault(kind, []) if kind in optimiser.apart else rest
+            group.append(parameter)
+    groups = [{"params": rest, "lr": optimiser.lr, "weight_decay": optimiser.weight_decay}]
+    for kind, parameters in sorted(apart.items()):
+        lr = optimiser.apart[kind]
+        lr = optimiser.lr if lr is None else lr
+        groups.append({"params": parameters, "lr": lr, "weight_decay": 0.0})
+    return groups
 
 
 def _square(recipe: recipes.Recipe, facts: tasks.Facts) -> dict[str, int]:

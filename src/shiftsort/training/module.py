@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from .. import recipes, tasks
-from . import graph, schedule, shards
+from . import build, graph, schedule, shards
 from .batches import Counted, seed_of
 from .computation import NO_LABEL, Computation
 
@@ -84,30 +84,27 @@ class TrainingModule(pl.LightningModule):
     def configure_optimizers(self) -> torch.optim.Optimizer:
         """Adam, its rate set before each step."""
         wanted = self.recipe.optimiser
+        groups = build.parameter_groups(self.model, wanted)
+        self._rates = [group["lr"] for group in groups]
         return torch.optim.AdamW(
-            [parameter for parameter in self.model.parameters() if parameter.requires_grad],
-            lr=wanted.lr,
+            groups,
             betas=(wanted.beta1, wanted.beta2),
             eps=wanted.eps,
-            weight_decay=wanted.weight_decay,
             fused=self.device.type == "cuda",
         )
 
-    def rate(self) -> float:
-        """The learning rate of the update that is next."""
+    def rate(self, highest: float) -> float:
+        """The learning rate of the update that is next, for a group with this one."""
         return schedule.rate(
-            self.recipe.schedule,
-            self.recipe.optimiser.lr,
-            self.step,
-            self.steps,
-            self.updates_per_epoch,
+            self.recipe.schedule, highest, self.step, self.steps, self.updates_per_epoch
         )
 
     def on_train_batch_start(self, batch: Any, batch_idx: int) -> None:
         """Set what the step draws from, and its learning rate."""
         torch.manual_seed(self._seed_of_step(batch_idx))
-        for group in self.trainer.optimizers[0].param_groups:
-            group["lr"] = self.rate()
+        groups = self.trainer.optimizers[0].param_groups
+        for group, highest in zip(groups, self._rates, strict=True):
+            group["lr"] = self.rate(highest)
 
     def _seed_of_step(self, batch_idx: int) -> int:
         part = batch_idx % self.recipe.accumulate

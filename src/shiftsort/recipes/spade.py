@@ -1,0 +1,32 @@
+"""Long Range Arena with SPADE."""
+
+from dataclasses import replace
+
+from .mega import mega
+from .recipe import Mega, Recipe, Stack
+
+
+def spade(task: str) -> Recipe:
+    """MEGA's body and training: SPADE's own for this benchmark are not in its released code."""
+    base = mega(task, "mega")
+    size = base.model
+    assert isinstance(size, Mega)
+    return replace(
+        base,
+        about="Window and states as published; body and training as MEGA was published, since "
+        "SPADE's released code has none for this benchmark.",
+        model=Stack(
+            dim=size.dim,
+            depth=size.depth,
+            mixer="spade",
+            mixer_options={"heads": 4, "window": 128},
+            norm=size.norm,
+            prenorm=size.prenorm,
+            mlp_dim=size.hidden,
+            hidden=size.hidden,
+            dropout=size.dropout,
+            tied_dropout=False,
+            pixels=size.pixels,
+        ),
+        optimiser=replace(base.optimiser, apart={"A": 1e-3, "B": 1e-3, "dt": None}),
+    )
