@@ -13,8 +13,8 @@ def spade(task: str) -> Recipe:
     assert isinstance(size, Mega)
     return replace(
         base,
-        about="Window and states as published; body and training as MEGA was published, since "
-        "SPADE's released code has none for this benchmark.",
+        about="SPADE's released code has no settings for this benchmark: body and training are "
+        "MEGA's, the window and the heads our choice.",
         model=Stack(
             dim=size.dim,
             depth=size.depth,
