@@ -6,7 +6,7 @@ import typer
 
 import shiftsort
 
-from . import bench, data, demo, doctor, models, results, train
+from . import bench, data, demo, doctor, models, results, study, train
 
 app = typer.Typer(
     name="shiftsort",
@@ -40,5 +40,6 @@ app.command("demo")(demo.demo)
 app.command("train")(train.train)
 app.command("results")(results.results)
 app.command("report")(results.report)
+app.command("study")(study.study)
 app.add_typer(bench.app, name="bench")
 app.add_typer(data.app, name="data")
