@@ -88,7 +88,7 @@ def draw(data: DoublyStochastic) -> Figure:
     for axes, model in zip(panels, data.models, strict=True):
         layers = range(1, len(model.quantiles) + 1)
         low, quarter, middle, most, high = zip(*model.quantiles, strict=True)
-        axes.axhline(1, color=style.BLUE)
+        axes.axhline(1, color=style.BLUE, label="a permutation: 1, always")
         axes.vlines(layers, low, high, color=style.ORANGE, linewidth=2)
         axes.vlines(layers, quarter, most, color=style.ORANGE, linewidth=10)
         axes.plot(layers, middle, "o", color="white", markeredgecolor=style.ORANGE)
@@ -98,8 +98,8 @@ def draw(data: DoublyStochastic) -> Figure:
         axes.set_xlabel("layer (bar: half of the tokens; line: 9 in 10)")
         axes.set_title(f"{model.name}: off 1 by {model.deviation:.2f}")
     panels[0].set_ylabel("attention that a token receives")
-    panels[0].set_ylim(0)
-    style.label(panels[0], 0.45, 1, "a permutation: 1, always", style.BLUE, xytext=(0, 18))
+    panels[0].set_ylim(0, 1.15 * panels[0].get_ylim()[1])
+    style.legend(panels[0], loc="upper left")
     return figure
 
 

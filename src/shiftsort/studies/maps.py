@@ -45,6 +45,8 @@ class Maps:
     #: Different maps in each layer, mean over the sequences; and the width of a layer.
     heads: list[float]
     width: int
+    #: Of the layer; 1 only shifts.
+    group_size: int | None
     #: On random values, as wide: the lengths, and the different maps at each, by kind.
     lengths: list[int]
     counts: dict[str, list[int]]
@@ -54,22 +56,17 @@ class Maps:
         heads = ", ".join(f"{count:.1f}" for count in self.heads)
         told = [f"{self.subject}: {heads} of {self.width} maps of a layer differ, layer by layer."]
         for kind, counts in self.counts.items():
+            shifts = kind.endswith("shifts")
             fewer = [
-                (samples, count)
+                samples
                 for samples, count in zip(self.lengths, counts, strict=True)
-                if count < (min(samples, self.width) if kind.endswith("shifts") else self.width)
+                if count < (min(samples, self.width) if shifts else self.width)
             ]
-            if kind.endswith("shifts"):
-                told.append(
-                    f"On random values, {kind} alone give fewer than min(N, C) maps at "
-                    f"{len(fewer)} of {len(counts)} lengths N"
-                    + (f"; at N = {fewer[0][0]} there are {fewer[0][1]}." if fewer else ".")
-                )
-            else:
-                full = max((samples for samples, _ in fewer), default=0)
-                told.append(
-                    f"On random values, {kind}: all {self.width} differ where N is above {full}."
-                )
+            told.append(
+                f"Random values, C = {self.width}, {kind}: {'min(N, C)' if shifts else 'C'} maps, "
+                f"but fewer at {len(fewer)} of {len(counts)} lengths"
+                + (f", the first N = {fewer[0]}, the last N = {fewer[-1]}." if fewer else ".")
+            )
         return told
 
 
@@ -111,6 +108,7 @@ def measure(
         composed=[compose(p, other).tolist() for p, other in pairwise(maps)],
         heads=[sum(map(count_maps, each)) / len(each) for each in found],
         width=width,
+        group_size=layers[layer].csp.group_size,
         lengths=list(lengths),
         counts={
             kind: [count_on_random(kind, samples, width) for samples in lengths] for kind in KINDS
@@ -155,9 +153,10 @@ def _steps(mixer: CSPMixer, samples: int) -> Tensor:
 @style.drawn
 def draw(data: Maps) -> Figure:
     """The maps as squares, their compositions, and the counts against N."""
-    figure = style.figure(
-        "Sorting makes each channel a head of its own, even where two shift alike", 7.2
-    )
+    title = "Sorting makes each channel a head of its own, even where two shift alike"
+    if data.group_size == 1:
+        title = f"Channels that shift alike share a map: {data.heads[data.layer]:.0f} heads"
+    figure = style.figure(title, 7.2)
     top, bottom = figure.subfigures(2, 1, height_ratios=[1.1, 1])
     squares = top.subplots(2, len(data.channels))
     shown = zip(squares[0], data.channels, data.steps, data.sources, strict=True)
