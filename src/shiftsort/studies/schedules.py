@@ -46,17 +46,13 @@ class Schedules:
         told = []
         for schedule in self.steps:
             parts = [
-                f"{max(reach.shares):.2%} with groups of {reach.group_size}"
+                f"G = {reach.group_size}: {max(reach.shares):.2%} after {len(reach.shares)} layers"
                 if reach.covers_at is None
-                else f"all with groups of {reach.group_size}, from layer {reach.covers_at} on"
+                else f"G = {reach.group_size}: all after layer {reach.covers_at}"
                 for reach in self.reaches
                 if reach.schedule == schedule
             ]
-            layers = len(self.reaches[0].shares)
-            told.append(
-                f"{schedule}: a token can hear of these shares of {self.samples:,} tokens within "
-                f"{layers} layers: {'; '.join(parts)}."
-            )
+            told.append(f"{schedule}, of {self.samples:,} tokens, {'; '.join(parts)}.")
         return told
 
 
