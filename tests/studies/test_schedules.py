@@ -78,6 +78,7 @@ def test_the_printed_power_law_shifts_nothing_and_the_meant_one_reaches_all():
     assert covers["linear", 1] is None
     assert covers[schedules.PRINTED, 2] is None
     assert len(found.findings()) == len(schedules.KINDS)
+    assert found.findings()[1].startswith("linear: 32, 32, 32 different shifts")
     assert schedules.draw(found).get_suptitle()
 
 

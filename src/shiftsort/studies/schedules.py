@@ -44,7 +44,8 @@ class Schedules:
     def findings(self) -> list[str]:
         """What the numbers say."""
         told = []
-        for schedule in self.steps:
+        for schedule, layers in self.steps.items():
+            different = ", ".join(str(len(set(steps))) for steps in layers)
             parts = [
                 f"G = {reach.group_size}: {max(reach.shares):.2%} after {len(reach.shares)} layers"
                 if reach.covers_at is None
@@ -52,7 +53,10 @@ class Schedules:
                 for reach in self.reaches
                 if reach.schedule == schedule
             ]
-            told.append(f"{schedule}, of {self.samples:,} tokens, {'; '.join(parts)}.")
+            told.append(
+                f"{schedule}: {different} different shifts, layer by layer; of {self.samples:,} "
+                f"tokens in reach, {'; '.join(parts)}."
+            )
         return told
 
 
