@@ -1,6 +1,8 @@
 """`shiftsort study`: figure, data and words, from one command."""
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -9,6 +11,8 @@ from shiftsort.cli.app import app
 from shiftsort.studies import catalog
 
 pytest.importorskip("lightning")
+
+ROOT = Path(__file__).parents[2]
 
 
 def run(*arguments):
@@ -58,3 +62,13 @@ def test_errors_take_a_line(arguments, told):
     assert done.exit_code == 1
     assert told in done.output
     assert len(done.output.splitlines()) == 1
+
+
+def test_the_page_shows_each_study_with_what_its_file_says():
+    page = (ROOT / "docs" / "theory.md").read_text(encoding="utf-8")
+    for name in catalog.STUDIES:
+        assert f"shiftsort study --show results/study-{name}.json" in page
+        assert f"`shiftsort study {name}" in page
+        assert f"(images/study-{name}." in page
+    linked = re.findall(r"\((images/[^)]+)\)", page)
+    assert [path for path in linked if not (ROOT / "docs" / path).exists()] == []
