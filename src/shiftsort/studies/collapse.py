@@ -54,16 +54,14 @@ class Collapse:
         """What the numbers say."""
         told = []
         for stack in self.stacks:
-            depth = next(
-                (
-                    n
-                    for n, share in zip(self.layers, stack.residuals, strict=True)
-                    if share < _EXACT
-                ),
-                None,
-            )
-            if depth is not None:
-                told.append(f"{stack.name}: all tokens are the same after {depth} layers.")
+            shares = [share for share in stack.residuals if share >= _EXACT]
+            if len(shares) < len(self.layers):
+                gone = self.layers[len(shares)]
+                left = ", ".join(f"{share:.1g}" for share in shares)
+                told.append(
+                    f"{stack.name}: {left} of the residual is left, layer by layer; after layer "
+                    f"{gone} there is nothing but rounding."
+                )
                 continue
             told.append(
                 f"{stack.name}: {stack.residuals[-1]:.2f} of the residual is left after "
