@@ -1,61 +1,18 @@
-"""What the paper proves of CSP, on random stacks.
-
-Theorem 1 bounds the rank-1 residual eps(X) = X - 1 x^T, where x makes the norm of the residual
-least, in the 1-norm (largest column sum) and the infinity-norm (largest row sum), each with its own
-x: ||eps(.)||_{1,inf} is the root of the product of the two. The 1-norm's x is the median of each
-column; the infinity-norm's is the answer to a linear program.
+"""What the paper proves of CSP, on random stacks. More stands in tests/studies: sorting as optimal
+transport, the count of heads, the reach of shifts.
 """
 
-import itertools
-
-import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import linprog
-from torch import Tensor
 
-from shiftsort import CSP, attention_maps, csp
+from shiftsort import CSP, attention_maps, csp, shift_steps
+from shiftsort.operator.spec import shift_matrix
+from shiftsort.studies.collapse import norm_1
+from shiftsort.studies.residual import residual, residual_1
 
 SLACK = 1 + 1e-9
-
-
-def residual_1(x_nc: Tensor) -> float:
-    median = x_nc.quantile(0.5, dim=0, interpolation="lower")
-    return float((x_nc - median).abs().sum(0).max())
-
-
-def residual_inf(x_nc: Tensor) -> float:
-    """Least t with sum_c d_nc <= t and -d_nc <= X_nc - x_c <= d_nc, over t, x and d."""
-    samples, channels = x_nc.shape
-    count = 1 + channels + samples * channels
-    rows, bounds = [], []
-    for n in range(samples):
-        d = 1 + channels + n * channels
-        total = np.zeros(count)
-        total[0], total[d : d + channels] = -1, 1
-        rows.append(total)
-        bounds.append(0.0)
-        for c, sign in itertools.product(range(channels), (1, -1)):
-            row = np.zeros(count)
-            row[1 + c], row[d + c] = -sign, -1
-            rows.append(row)
-            bounds.append(-sign * float(x_nc[n, c]))
-    cost = np.zeros(count)
-    cost[0] = 1
-    solution = linprog(cost, np.array(rows), bounds, bounds=(None, None))
-    assert solution.success
-    return float(solution.fun)
-
-
-def residual(x_nc: Tensor) -> float:
-    return (residual_1(x_nc) * residual_inf(x_nc)) ** 0.5
-
-
-def norm_1(weight: Tensor) -> float:
-    """||W||_1 of the paper's W in XW: PyTorch keeps its transpose."""
-    return float(weight.abs().sum(1).max())
 
 
 FUNCTIONS = {
@@ -132,6 +89,29 @@ def test_a_deep_stack_does_not_collapse_where_attention_does() -> None:
         attended = torch.softmax(attended @ attended.mT / 8**0.5, -1) @ attended
     assert residual_1(permuted) == pytest.approx(residual_1(x), rel=1e-12)
     assert residual_1(attended) < 1e-3 * residual_1(x)
+
+
+@given(
+    st.integers(1, 12),
+    st.integers(1, 5),
+    st.sampled_from([1, 2, 3, 12]),
+    st.sampled_from(["linear", "exponential"]),
+    st.integers(0, 99),
+)
+def test_a_map_is_a_shift_and_then_a_permutation_within_groups(
+    samples: int, channels: int, group_size: int, shift: str, seed: int
+) -> None:
+    """P_c = BlkDiag(T_c^(1), ..., T_c^(K)) S_{J_c}, and P_1 = I."""
+    torch.manual_seed(seed)
+    steps = shift_steps(shift, samples, channels)
+    p = attention_maps(torch.randn(samples, channels), steps, group_size).long()
+    assert torch.equal(p[0], torch.eye(samples).long())
+    group = torch.arange(samples) // group_size
+    for p_c, step in zip(p, steps.tolist(), strict=True):
+        t = p_c @ shift_matrix(samples, step).T
+        assert not t[group[:, None] != group].any()
+        for sums in (t.sum(0), t.sum(1)):
+            assert sums.tolist() == [1] * samples
 
 
 @given(st.integers(1, 12), st.integers(1, 5), st.sampled_from([1, 2, 3, None]), st.integers(0, 99))

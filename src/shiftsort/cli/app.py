@@ -6,7 +6,18 @@ import typer
 
 import shiftsort
 
-from . import bench, data, demo, doctor, evaluate, models, recipes, results, train
+from . import (
+    bench,
+    data,
+    demo,
+    doctor,
+    evaluate,
+    models,
+    recipes,
+    results,
+    study,
+    train,
+)
 
 app = typer.Typer(
     name="shiftsort",
@@ -43,5 +54,6 @@ app.command("evaluate")(evaluate.evaluate)
 app.command("predict")(evaluate.predict)
 app.command("results")(results.results)
 app.command("report")(results.report)
+app.command("study")(study.study)
 app.add_typer(bench.app, name="bench")
 app.add_typer(data.app, name="data")

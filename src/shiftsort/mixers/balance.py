@@ -12,7 +12,7 @@ def balance(scores: Tensor, iterations: int, valid: Tensor | None = None) -> Ten
         iterations: how many divisions; 1 is the softmax, and an odd number ends with the rows.
         valid: (..., N), which rows and columns take part. The rest becomes zero.
     """
-    scores = scores.float()
+    scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
     row = torch.zeros_like(scores[..., :1])
     column = torch.zeros_like(scores[..., :1, :])
     if valid is not None:

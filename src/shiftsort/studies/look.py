@@ -7,28 +7,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import matplotlib
-
-matplotlib.use("Agg")
-
 import torch
-from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
-from matplotlib.figure import SubFigure
+from matplotlib.figure import Figure, SubFigure
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import ScalarFormatter
 from torch import Tensor
 
 import shiftsort
 
+from .style import BLUE, COLOURS, INK, ORANGE
+
 _PATCH = 2
 _DIGIT = 0
 _CHANNELS = ("top left", "top right", "bottom left", "bottom right")
-_INK = "Blues"
 #: The value that is drawn white: below zero, so that a zero is seen to be there.
 _PAPER = -2
-_ACCENT = "#d9480f"
-_COLOURS = ("#1864ab", _ACCENT, "#2b8a3e", "#868e96")
 
 
 @dataclass(frozen=True)
@@ -65,7 +59,7 @@ def draw(path: Path, timings: Sequence[Timing] = (), device: str = "") -> None:
     v_nc = digit_tokens()
     steps = shiftsort.shift_steps("linear", *v_nc.shape)
     heights = [6.9, 4.7, 3.7] if timings else [6.9, 4.7]
-    figure = plt.figure(figsize=(12.5, 1.15 + sum(heights)), layout="constrained")
+    figure = Figure(figsize=(12.5, 1.15 + sum(heights)), layout="constrained")
     figure.get_layout_engine().set(rect=(0, 0, 1, 1 - 1.1 / figure.get_figheight()))
     top = 1 - 0.42 / figure.get_figheight()
     figure.text(0.02, top, "Mixing tokens by shifting and sorting", fontsize=20, weight="bold")
@@ -85,7 +79,6 @@ def draw(path: Path, timings: Sequence[Timing] = (), device: str = "") -> None:
         _draw_full_size(parts[2], timings, device)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=110)
-    plt.close(figure)
 
 
 def _draw_steps(part: SubFigure, v_nc: Tensor, steps: Tensor) -> None:
@@ -134,7 +127,7 @@ def _draw_steps(part: SubFigure, v_nc: Tensor, steps: Tensor) -> None:
 
 
 def _draw_image(axes: Axes, image: Tensor) -> None:
-    axes.imshow(image.numpy(), cmap=_INK, vmin=0, vmax=16)
+    axes.imshow(image.numpy(), cmap=INK, vmin=0, vmax=16)
     for edge in range(_PATCH, len(image), _PATCH):
         axes.axhline(edge - 0.5, color="silver", linewidth=0.6)
         axes.axvline(edge - 0.5, color="silver", linewidth=0.6)
@@ -143,7 +136,7 @@ def _draw_image(axes: Axes, image: Tensor) -> None:
 
 
 def _draw_values(axes: Axes, x_nc: Tensor, labels: list[str]) -> None:
-    axes.imshow(x_nc.T.numpy(), cmap=_INK, vmin=_PAPER, vmax=16, aspect="auto")
+    axes.imshow(x_nc.T.numpy(), cmap=INK, vmin=_PAPER, vmax=16, aspect="auto")
     for n, values in enumerate(x_nc.tolist()):
         for c, value in enumerate(values):
             colour = "white" if value > 9 else "black"
@@ -159,7 +152,7 @@ def _outline_pairs(axes: Axes, changed_nc: Tensor) -> None:
     for n, c in changed_nc[::2].nonzero().tolist():
         axes.add_patch(
             Rectangle(
-                (2 * n - 0.44, c - 0.46), 1.88, 0.92, fill=False, edgecolor=_ACCENT, linewidth=2
+                (2 * n - 0.44, c - 0.46), 1.88, 0.92, fill=False, edgecolor=ORANGE, linewidth=2
             )
         )
 
@@ -179,7 +172,7 @@ def _draw_maps(part: SubFigure, v_nc: Tensor, steps: Tensor) -> None:
         p_cnn = shiftsort.attention_maps(v_nc, steps, group_size)
         for c, (square, p_nn) in enumerate(zip(row, p_cnn, strict=True)):
             to, source = p_nn.nonzero().T.tolist()
-            square.scatter(source, to, s=16, marker="s", color=_COLOURS[0])
+            square.scatter(source, to, s=16, marker="s", color=BLUE)
             square.set(xlim=(-0.7, 15.7), ylim=(15.7, -0.7), aspect="equal")
             square.set_xticks([0, 15])
             square.set_yticks([0, 15])
@@ -195,15 +188,15 @@ def _draw_full_size(part: SubFigure, timings: Sequence[Timing], device: str) -> 
     left, right = part.subplots(1, 2)
     samples, channels, depth = 1024, 512, 4
     linear = shiftsort.shift_steps("linear", samples, channels)
-    left.plot(linear.numpy(), color=_COLOURS[0], label="linear: the same in every layer")
+    left.plot(linear.numpy(), color=BLUE, label="linear: the same in every layer")
     for layer in range(depth):
         exponential = shiftsort.shift_steps(
             "exponential", samples, channels, layer=layer, depth=depth
         )
         label = "exponential: goes on from layer to layer" if layer == 0 else None
-        left.plot(exponential.numpy(), color=_ACCENT, alpha=0.35 + 0.2 * layer, label=label)
+        left.plot(exponential.numpy(), color=ORANGE, alpha=0.35 + 0.2 * layer, label=label)
         end = (channels + 6, int(exponential[-1]))
-        left.annotate(f"layer {layer + 1}", end, fontsize=8, color=_ACCENT, va="center")
+        left.annotate(f"layer {layer + 1}", end, fontsize=8, color=ORANGE, va="center")
     left.set_xlim(-10, channels * 1.12)
     left.set_yscale("symlog", linthresh=1)
     left.set_yticks([0, 1, 10, 100, 1000], ["0", "1", "10", "100", "1000"])
@@ -219,7 +212,7 @@ def _draw_full_size(part: SubFigure, timings: Sequence[Timing], device: str) -> 
 
 
 def _draw_times(axes: Axes, timings: Sequence[Timing]) -> None:
-    for timing, colour in zip(timings, _COLOURS, strict=False):
+    for timing, colour in zip(timings, COLOURS, strict=False):
         lengths, times = zip(*sorted(timing.milliseconds.items()), strict=True)
         axes.plot(lengths, times, marker="o", color=colour, label=timing.name)
     slow, fast = (timings[i].milliseconds[lengths[-1]] for i in (0, 1))
