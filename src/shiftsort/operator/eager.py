@@ -21,6 +21,8 @@ from .layout import (
     packing_of,
 )
 
+#: The values of a sequence from which on torch turns it over in blocks, if it is turned alone.
+_TRANSPOSED_ALONE = 60 * 60
 _BITS_OF_SIZE = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
@@ -93,17 +95,17 @@ def _forward(
             packed.copy_(swap_bkc)
         return y_bnc
     u_bcn = _shift(v_bnc, steps, channel_major=True).transpose(1, 2)
-    y_bnc = empty_like_layout(v_bnc)
     for part, size in _groups(v_bnc.shape[1], group_size):
         values, source = _split(u_bcn[:, :, part], size).sort(dim=-1, stable=True)
         if not ascending:
             rank_b1kg = source[:, :1].argsort(dim=-1).expand_as(source)
             values = values.gather(-1, rank_b1kg)
             source = source.gather(-1, rank_b1kg) if keep else source
-        y_bnc.transpose(1, 2)[:, :, part] = values.flatten(2)
+        u_bcn[:, :, part] = values.flatten(2)
         if keep:
             packed[:, :, part] = source.flatten(2)
-    return y_bnc
+    y_bnc = u_bcn.transpose(1, 2)
+    return y_bnc if is_channel_major(v_bnc) else _copy(y_bnc, channel_major=False)
 
 
 def _permute(
@@ -145,11 +147,15 @@ def _copy(x_bnc: Tensor, channel_major: bool) -> Tensor:
     """Fresh memory: the layout of x if that is major in the same way, else the plain one."""
     batch, samples, channels = x_bnc.shape
     if channel_major == is_channel_major(x_bnc):
-        copy = empty_like_layout(x_bnc)
-    elif channel_major:
+        return empty_like_layout(x_bnc).copy_(x_bnc)
+    if channel_major:
         copy = x_bnc.new_empty((batch, channels, samples)).transpose(1, 2)
     else:
         copy = x_bnc.new_empty((batch, samples, channels))
+    if x_bnc.device.type == "cpu" and samples * channels >= _TRANSPOSED_ALONE:
+        for x_nc, y_nc in zip(x_bnc.unbind(), copy.unbind(), strict=True):
+            y_nc.copy_(x_nc)
+        return copy
     return copy.copy_(x_bnc)
 
 
@@ -157,24 +163,21 @@ def _shift(x_bnc: Tensor, steps: Tensor, channel_major: bool) -> Tensor:
     """Sample n of channel c from sample n - steps[c], into fresh memory."""
     batch, samples, channels = x_bnc.shape
     steps = steps.remainder(samples)
-    if steps.device.type == "cpu" and not bool(steps.any()):
-        return _copy(x_bnc, channel_major)
-    from_channel_major = is_channel_major(x_bnc)
-    flat = (x_bnc.transpose(1, 2) if from_channel_major else x_bnc).reshape(batch, -1)
-    # Where each value of the result lies within one sequence in memory. The index has the order of
-    # the result. It is as large as a sequence: every pass over it counts.
+    unmoved = steps.device.type == "cpu" and not bool(steps.any())
+    if unmoved or channel_major != is_channel_major(x_bnc):
+        x_bnc = _copy(x_bnc, channel_major)  # turned first: a gather that also turns is slower
+    if unmoved:
+        return x_bnc
+    flat = (x_bnc.transpose(1, 2) if channel_major else x_bnc).reshape(batch, -1)
+    # Where each value of the result lies within one sequence in memory. The index is as large as a
+    # sequence: every pass over it counts.
     n = torch.arange(samples, device=x_bnc.device)
     c = torch.arange(channels, device=x_bnc.device)
     n, c, s = (n, c[:, None], steps[:, None]) if channel_major else (n[:, None], c, steps)
-    apart_n, apart_c = (1, samples) if from_channel_major else (channels, 1)
+    apart_n, apart_c = (1, samples) if channel_major else (channels, 1)
     position = n * apart_n + (c * apart_c - s * apart_n)
-    position = torch.add(position, n < s, alpha=samples * apart_n, out=position).view(-1)
-    if x_bnc.device.type == "cpu":  # a gather along one dimension is the fastest that torch has
-        shifted = torch.empty_like(flat)
-        for b in range(batch):
-            torch.gather(flat[b], 0, position, out=shifted[b])
-    else:
-        shifted = flat.gather(1, position.expand(batch, -1))
+    position = torch.add(position, n < s, alpha=samples * apart_n, out=position)
+    shifted = flat.gather(1, position.view(-1).expand(batch, -1))
     if not channel_major:
         return shifted.view(batch, samples, channels)
     return shifted.view(batch, channels, samples).transpose(1, 2)
