@@ -12,6 +12,7 @@ from torch._dynamo.utils import counters
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.func import functional_call, grad
 
+from seen_operators import SeenOperators
 from shiftsort import CSP, csp, shift_steps
 from shiftsort.operator.schedule import KINDS
 
@@ -226,6 +227,30 @@ def test_fake_tensors_leave_nothing_behind() -> None:
     y = model(x)
     assert type(y) is Tensor
     assert torch.equal(y, expected(model, x))
+
+
+# The layer
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize(
+    ("shape", "strides"),
+    [((2, 12, 6), (12, 1, 24)), ((3, 5, 6), (50, 10, 1))],
+    ids=["channel-outer", "token-major"],
+)
+def test_a_layer_copies_nothing_to_change_a_layout(
+    shape: tuple[int, ...], strides: tuple[int, ...], bias: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither does its gradient: what comes back lies as the values did."""
+    monkeypatch.setattr(Tensor, "is_cuda", True)  # the way of a GPU
+    model = nn.Sequential(CSP(6, channels=10, bias=bias), nn.Linear(10, 6, bias=bias))
+    x = torch.randn(shape, requires_grad=True)
+    with SeenOperators() as seen:
+        (model(x) * 2).sum().backward()
+    assert seen.names.count("aten.mm") + seen.names.count("aten.addmm") == 6
+    assert seen.strides["shiftsort.csp"] == seen.strides["shiftsort.csp_permute"] == strides
+    for name in ("aten.clone", "aten.copy_", "aten._to_copy", "aten.contiguous"):
+        assert name not in seen.names
 
 
 # torch.compile
