@@ -6,6 +6,7 @@ the GPU itself, with larger ones, where there is one.
 
 import math
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import host_gpu
@@ -255,6 +256,17 @@ def test_kernels_wait_for_their_stream() -> None:
         v += 1
         y = csp(v, steps)
     stream.synchronize()
+    assert torch.equal(y, csp(v, steps))
+
+
+@pytest.mark.gpu
+def test_a_thread_that_never_used_cuda() -> None:
+    """All that it allocates comes from torch's cache, so that the launch is its first call."""
+    v = torch.randn(1, 100, 4, device="cuda")
+    steps = torch.arange(4, device="cuda")
+    csp(v, steps)
+    with ThreadPoolExecutor(1) as thread:
+        y = thread.submit(csp, v, steps).result()
     assert torch.equal(y, csp(v, steps))
 
 
