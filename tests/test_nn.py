@@ -404,6 +404,8 @@ def test_export_of_one_length(strict: bool) -> None:
         ({"dim": 6, "order": "up"}, "order must be 'reference' or 'ascending', got 'up'"),
         ({"dim": 6, "layer": 2, "depth": 2}, r"layer must be in \[0, depth\), got layer=2"),
         ({"dim": 6, "heads": 0}, "heads must be a positive integer, got 0"),
+        ({"dim": 6, "samples": 0}, "samples must be a positive integer, got 0"),
+        ({"dim": 6, "samples": 9.0}, r"samples must be a positive integer, got 9\.0"),
     ],
 )
 def test_bad_options_are_refused_at_once(options: dict[str, object], message: str) -> None:
