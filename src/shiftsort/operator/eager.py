@@ -87,7 +87,7 @@ def _forward(
         return _shift(v_bnc, steps, is_channel_major(v_bnc))
     if group_size == 2:
         y_bnc = _shift(v_bnc, steps, is_channel_major(v_bnc))
-        swap_bkc = _is_descending(y_bnc)
+        swap_bkc = _descending(y_bnc)
         if not ascending:
             swap_bkc ^= swap_bkc[:, :, :1].clone()
         _swap_pairs(y_bnc, swap_bkc)
@@ -119,13 +119,10 @@ def _permute(
     if packing is Packing.NOTHING:
         return _shift(x_bnc, -steps if inverse else steps, channel_major)
     if packing is Packing.FLAGS:
-        if not inverse:
-            y_bnc = _shift(x_bnc, steps, channel_major)
-            _swap_pairs(y_bnc, packed)
-            return y_bnc
-        u_bnc = _copy(x_bnc, channel_major)
-        _swap_pairs(u_bnc, packed)
-        return _shift(u_bnc, -steps, channel_major)
+        swap_bkc = packed.to(_BITS_OF_SIZE[x_bnc.element_size()]).neg_()
+        u_bnc = _copy(x_bnc, channel_major) if inverse else _shift(x_bnc, steps, channel_major)
+        _swap_pairs(u_bnc, swap_bkc)
+        return _shift(u_bnc, -steps, channel_major) if inverse else u_bnc
     u_bnc = _copy(x_bnc, True) if inverse else _shift(x_bnc, steps, channel_major=True)
     u_bcn = u_bnc.transpose(1, 2)
     moved_bcn = torch.empty_like(u_bcn)
@@ -183,23 +180,36 @@ def _shift(x_bnc: Tensor, steps: Tensor, channel_major: bool) -> Tensor:
     return shifted.view(batch, channels, samples).transpose(1, 2)
 
 
-def _is_descending(u_bnc: Tensor) -> Tensor:
-    """For each pair, whether its second sample ranks before its first. NaN ranks last."""
-    even = u_bnc.shape[1] // 2 * 2
-    first, second = u_bnc[:, 0:even:2], u_bnc[:, 1:even:2]
-    # second is a number, and not (second >= first), which also says yes to a NaN in first
-    return torch.gt(second == second, second >= first)
+def _descending(u_bnc: Tensor) -> Tensor:
+    """For each pair, all bits of a value if its second sample ranks before its first, else none.
+
+    That is where the second is a number, for NaN ranks last, and not (second >= first), which also
+    says yes to a NaN in the first.
+    """
+    first, second = _halves(u_bnc)
+    whole = _BITS_OF_SIZE[u_bnc.element_size()]
+    if u_bnc.device.type != "cpu" or is_channel_major(u_bnc):
+        return torch.gt(second == second, second >= first).to(whole).neg_()
+    # On a CPU torch takes three times as long to make bools of whole rows as ones and zeros of the
+    # values' own type. The sign of a 1.0 that is negated as an integer then fills all bits.
+    number = second.clone().eq_(second)
+    swap = second.clone().ge_(first).lt_(number)
+    return swap.view(whole).neg_().bitwise_right_shift_(8 * u_bnc.element_size() - 1)
 
 
 def _swap_pairs(u_bnc: Tensor, swap_bkc: Tensor) -> None:
-    """Exchange the pairs that are marked, in place. On bits, so that NaN and -0.0 survive."""
-    even = u_bnc.shape[1] // 2 * 2
-    bits = u_bnc.view(_BITS_OF_SIZE[u_bnc.element_size()])
-    first, second = bits[:, 0:even:2], bits[:, 1:even:2]
+    """Exchange the pairs whose bits are set, in place: NaN and -0.0 survive."""
+    first, second = _halves(u_bnc.view(swap_bkc.dtype))
     difference = first ^ second
-    difference &= swap_bkc.to(bits.dtype).neg_()
+    difference &= swap_bkc
     first ^= difference
     second ^= difference
+
+
+def _halves(u_bnc: Tensor) -> tuple[Tensor, Tensor]:
+    """The first and the second sample of each pair."""
+    even = u_bnc.shape[1] // 2 * 2
+    return u_bnc[:, 0:even:2], u_bnc[:, 1:even:2]
 
 
 def _groups(samples: int, group_size: int | None) -> Iterator[tuple[slice, int]]:
