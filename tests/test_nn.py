@@ -12,6 +12,7 @@ from torch._dynamo.utils import counters
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.func import functional_call, grad
 
+from seen_operators import SeenOperators
 from shiftsort import CSP, csp, shift_steps
 from shiftsort.operator.schedule import KINDS
 
@@ -228,6 +229,30 @@ def test_fake_tensors_leave_nothing_behind() -> None:
     assert torch.equal(y, expected(model, x))
 
 
+# The layer
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize(
+    ("shape", "strides"),
+    [((2, 12, 6), (12, 1, 24)), ((3, 5, 6), (50, 10, 1))],
+    ids=["channel-outer", "token-major"],
+)
+def test_a_layer_copies_nothing_to_change_a_layout(
+    shape: tuple[int, ...], strides: tuple[int, ...], bias: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither does its gradient: what comes back lies as the values did."""
+    monkeypatch.setattr(Tensor, "is_cuda", True)  # the way of a GPU
+    model = nn.Sequential(CSP(6, channels=10, bias=bias), nn.Linear(10, 6, bias=bias))
+    x = torch.randn(shape, requires_grad=True)
+    with SeenOperators() as seen:
+        (model(x) * 2).sum().backward()
+    assert seen.names.count("aten.mm") + seen.names.count("aten.addmm") == 6
+    assert seen.strides["shiftsort.csp"] == seen.strides["shiftsort.csp_permute"] == strides
+    for name in ("aten.clone", "aten.copy_", "aten._to_copy", "aten.contiguous"):
+        assert name not in seen.names
+
+
 # torch.compile
 
 
@@ -379,6 +404,8 @@ def test_export_of_one_length(strict: bool) -> None:
         ({"dim": 6, "order": "up"}, "order must be 'reference' or 'ascending', got 'up'"),
         ({"dim": 6, "layer": 2, "depth": 2}, r"layer must be in \[0, depth\), got layer=2"),
         ({"dim": 6, "heads": 0}, "heads must be a positive integer, got 0"),
+        ({"dim": 6, "samples": 0}, "samples must be a positive integer, got 0"),
+        ({"dim": 6, "samples": 9.0}, r"samples must be a positive integer, got 9\.0"),
     ],
 )
 def test_bad_options_are_refused_at_once(options: dict[str, object], message: str) -> None:

@@ -62,6 +62,8 @@ class CSP(nn.Module):
         sizes = {"dim": self.dim, "channels": self.channels, "heads": heads}
         if group_size is not None:
             sizes["group_size"] = group_size
+        if samples is not None:
+            sizes["samples"] = samples
         for name, value in sizes.items():
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise ValueError(f"{name} must be a positive integer, got {value}")

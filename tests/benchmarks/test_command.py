@@ -1,8 +1,12 @@
 """`shiftsort bench`, as it is typed."""
 
 import json
+import os
+import subprocess
+from pathlib import Path
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from shiftsort.benchmarks import memory
@@ -50,17 +54,19 @@ def test_operator_writes_where_its_numbers_come_from(tmp_path):
 
 
 def test_layer_compares_with_attention_and_a_bare_projection(tmp_path):
-    path = tmp_path / "layer.json"
+    path, picture = tmp_path / "layer.json", tmp_path / "layer.png"
     only = ["--only", "csp", "--only", "flash", "--only", "cudnn"]
     result = run(
-        "layer", "--device", "cpu", "--shape", "1x16x16", "--quick", "--json", str(path), *only
-    )
+        "layer", "--device", "cpu", "--shape", "1x16x16", "--quick", *only,
+        "--json", str(path), "--plot", str(picture),
+    )  # fmt: skip
     assert result.exit_code == 0, result.output
     rows = {(r["candidate"], r["group_size"]): r for r in json.loads(path.read_text())["results"]}
     for group in (2, "all"):
         assert rows["csp layer", group]["of_attention"]["both"] > 0
         assert rows["projection + csp", group]["of_projection"]["forward"] > 0
     assert rows["attention layer, cudnn", "any"]["failed"]
+    assert picture.read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize(
@@ -80,6 +86,25 @@ def test_bad_options_are_named(arguments, message):
     assert result.exit_code == 2
     said = " ".join(result.output.replace("│", " ").split())
     assert message in said
+
+
+def test_the_script_for_a_gpu_asks_for_what_there_is(tmp_path):
+    """Its commands, noted by what stands in for Python, are parsed and not run."""
+    python = tmp_path / "python"
+    python.write_text('#!/bin/sh\nprintf "%s\\n" "$*" >> "$0.log"\n')
+    python.chmod(0o755)
+    script = Path(__file__).parents[2] / ".ci" / "gpu"
+    environment = os.environ | {"PYTHON": str(python), "COMMIT": "abc"}
+    done = subprocess.run([script, tmp_path / "out", "operator", "layer"], env=environment)
+    assert done.returncode == 0
+    bench = typer.main.get_command(app).commands["bench"]
+    asked = [line.split() for line in (tmp_path / "python.log").read_text().splitlines()]
+    assert len(asked) == 8
+    for module, which, group, name, *options in asked:
+        assert (module, which, group) == ("-m", "shiftsort.cli", "bench")
+        bench.commands[name].make_context(name, options)
+    unknown = subprocess.run([script, tmp_path / "out", "nothing"], env=environment)
+    assert unknown.returncode == 2
 
 
 def test_short_names_of_dtypes(tmp_path):

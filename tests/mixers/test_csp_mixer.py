@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from seen_operators import SeenOperators
 from shiftsort import mixers, shift_steps
 from shiftsort.operator.spec import csp_spec
 
@@ -59,3 +60,14 @@ def test_sort_does_not_shift(group_size):
 def test_the_halves_refuse_the_other_halfs_options(name, option):
     with pytest.raises(TypeError, match=f"mixer '{name}' takes no option '{option}'"):
         mixers.build(name, dim=DIM, samples=N, **{option: 2})
+
+
+@pytest.mark.parametrize("samples", [12, 5], ids=["channel-outer", "token-major"])
+def test_the_bias_is_added_by_the_projection_back(samples, monkeypatch):
+    """And not in a pass of its own, over what a GPU's projection writes channel-outer."""
+    monkeypatch.setattr(torch.Tensor, "is_cuda", True)
+    mixer = mixers.build("csp", dim=6, samples=samples, bias=True, out_bias=True)
+    with SeenOperators() as seen:
+        mixer(torch.randn(2, samples, 6))
+    assert seen.names.count("aten.addmm") == 2
+    assert not {"aten.add", "aten.add_", "aten.clone", "aten.copy_"} & set(seen.names)

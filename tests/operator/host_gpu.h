@@ -1,5 +1,7 @@
 // A GPU's threads on the host, one fiber each: enough of CUDA C++ to run the kernels where there is
-// no GPU. Blocks run one after another; a fiber yields where it waits for others. Slow, and exact.
+// no GPU. Blocks run one after another; a fiber yields where it waits for others. Every other block
+// runs its threads from the last to the first, so that a barrier that is missing shows whichever way
+// the data go. Slow, and exact.
 
 #include <ucontext.h>
 
@@ -91,8 +93,11 @@ inline void launch(unsigned blocks, unsigned threads, size_t bytes, std::functio
       fibers[t].uc_link = nullptr;
       makecontext(&fibers[t], run_fiber, 0);
     }
+    static bool backwards = false;
+    backwards = !backwards;
     for (unsigned left = threads; left;) {
-      for (unsigned t = 0; t < threads; ++t) {
+      for (unsigned i = 0; i < threads; ++i) {
+        const unsigned t = backwards ? threads - 1 - i : i;
         if (done[t]) continue;
         threadIdx.x = t;
         swapcontext(&scheduler, &fibers[t]);

@@ -7,7 +7,9 @@ import pytest
 import torch
 from torch import Tensor
 from torch.autograd import forward_ad, gradcheck, gradgradcheck
+from torch.func import vjp
 
+from seen_operators import SeenOperators
 from shiftsort import csp, permutation
 
 GROUPS = [1, 2, 3, 7, None]
@@ -138,6 +140,34 @@ def test_nothing_is_kept_without_a_gradient() -> None:
         with torch.no_grad():
             csp(v.requires_grad_(), range(4))
     assert tensors == []
+
+
+@pytest.mark.parametrize("group_size", GROUPS)
+def test_backward_moves_the_gradient_and_makes_nothing_else(group_size: int | None) -> None:
+    """No zeros for the packed permutation, which has no gradient and is large."""
+    v, grad = torch.randn(2, 2, 9, 3)
+    y = csp(v.requires_grad_(), [0, 2, 7], group_size)
+    _, pull = vjp(lambda v: csp(v, [0, 2, 7], group_size), v.detach())
+    for backward in (lambda: torch.autograd.grad(y, v, grad), lambda: pull(grad)):
+        with SeenOperators() as seen:
+            backward()
+        moving = [n for n in seen.names if n not in ("aten.view", "aten.detach")]
+        assert moving == ["shiftsort.csp_permute"]
+
+
+def test_a_gradient_that_does_not_come() -> None:
+    class Blocked(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: object, x: Tensor) -> Tensor:
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx: object, grad: Tensor) -> None:
+            return None
+
+    v = torch.randn(2, 9, 3, requires_grad=True)
+    Blocked.apply(csp(v, [0, 2, 7])).sum().backward()
+    assert v.grad is None
 
 
 def test_the_gradient_is_the_same_bit_for_bit_on_a_second_run() -> None:

@@ -6,6 +6,7 @@ the GPU itself, with larger ones, where there is one.
 
 import math
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import host_gpu
@@ -40,18 +41,19 @@ class Case:
 
 BF16, FP16, FP32, FP64 = torch.bfloat16, torch.float16, torch.float32, torch.float64
 UGLY = ((2, 1, 3), (1, 2, 5), (2, 7, 2), (3, 16, 4), (1, 33, 9), (2, 100, 5), (1, 257, 6))
+WIDE = ((1, 1104, 5), (2, 1101, 3))  # more than one tile or run of a row
 LONG = ((1, 1100, 3), (2, 1537, 2))
 
 HOST_CASES = [
-    Case("rows", 2, BF16, "reference", "bcn", (*UGLY, (2, 16, 9), (1, 136, 6))),
+    Case("rows", 2, BF16, "reference", "bcn", (*UGLY, (2, 16, 9), (1, 136, 6), *WIDE)),
     Case("rows", 2, FP64, "ascending", "cbn", (*UGLY, (2, 48, 5))),
     Case("rows", 1, FP16, "reference", "bcn", (*UGLY, (1, 80, 3))),
-    Case("columns", 2, BF16, "reference", "bnc", (*UGLY, (1, 50, 32), (1, 40, 70))),
+    Case("columns", 2, BF16, "reference", "bnc", (*UGLY, (1, 50, 32), (1, 40, 70), *WIDE)),
     Case("columns", 2, FP64, "ascending", "bnc", (*UGLY, (2, 64, 16))),
     Case("columns", 1, FP32, "reference", "bnc", (*UGLY, (1, 50, 40))),
-    Case("sorts", 3, BF16, "reference", "bcn", UGLY),
+    Case("sorts", 3, BF16, "reference", "bcn", (*UGLY, *WIDE)),
     Case("sorts", 16, FP32, "reference", "cbn", (*UGLY, (1, 512, 2))),
-    Case("sorts", 33, FP16, "ascending", "bcn", UGLY),
+    Case("sorts", 33, FP16, "ascending", "bcn", (*UGLY, *WIDE)),
     Case("sorts", 256, BF16, "reference", "bnc", (*UGLY, (1, 1024, 2))),
     Case("sorts", None, BF16, "reference", "bcn", LONG),
     Case("sorts", 1200, FP32, "ascending", "cbn", (*LONG, (1, 2500, 2))),
@@ -185,6 +187,17 @@ def test_a_strip_that_does_not_fit_is_halved(monkeypatch: pytest.MonkeyPatch) ->
         check(case, shape, "cpu", padded=False)
 
 
+@needs_compiler
+def test_tiles_that_end_anywhere_in_a_sequence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many of them, so that shifts wrap and lengths end in, before and behind a tile."""
+    monkeypatch.setattr(nvrtc, "kernel", host_gpu.kernel)
+    monkeypatch.setattr(columns, "_TILE", 32)
+    case = Case("columns", 2, BF16, "reference", "bnc", ())
+    for shape in ((3, 31, 7), (3, 65, 40), (4, 150, 9)):
+        for padded in (False, True):
+            check(case, shape, "cpu", padded=padded)
+
+
 @pytest.mark.gpu
 @pytest.mark.usefixtures("poisoned")
 @pytest.mark.parametrize("case", GPU_CASES, ids=str)
@@ -255,6 +268,17 @@ def test_kernels_wait_for_their_stream() -> None:
         v += 1
         y = csp(v, steps)
     stream.synchronize()
+    assert torch.equal(y, csp(v, steps))
+
+
+@pytest.mark.gpu
+def test_a_thread_that_never_used_cuda() -> None:
+    """All that it allocates comes from torch's cache, so that the launch is its first call."""
+    v = torch.randn(1, 100, 4, device="cuda")
+    steps = torch.arange(4, device="cuda")
+    csp(v, steps)
+    with ThreadPoolExecutor(1) as thread:
+        y = thread.submit(csp, v, steps).result()
     assert torch.equal(y, csp(v, steps))
 
 

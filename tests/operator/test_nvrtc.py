@@ -1,5 +1,6 @@
 """The CUDA sources go through the real compiler, which needs no GPU, and are kept on disk."""
 
+import contextlib
 import re
 from collections.abc import Callable
 from importlib import resources
@@ -127,6 +128,47 @@ def test_every_argument_is_eight_bytes_wide() -> None:
             for parameter in rest[rest.index("(\n") + 2 : rest.rindex(")")].split(","):
                 assert "*" in parameter or parameter.split()[0] == "i64", (file.name, parameter)
     assert kernels == 8
+
+
+class Driver:
+    """Stands in for libcuda: notes what is called, and keeps one thread's context."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+        self.context: int | None = None
+
+    def __getattr__(self, name: str) -> Callable[..., int]:
+        return lambda *args: self.calls.append(name) or 0
+
+    def cuCtxGetCurrent(self, context: object) -> int:
+        context._obj.value = self.context
+        return 0
+
+    def cuDevicePrimaryCtxRetain(self, context: object, device: object) -> int:
+        context._obj.value = 7
+        return 0
+
+    def cuCtxSetCurrent(self, context: object) -> int:
+        self.calls.append("cuCtxSetCurrent")
+        self.context = context.value
+        return 0
+
+
+def test_a_thread_without_a_context_enters_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    driver = Driver()
+    monkeypatch.setattr(nvrtc, "_driver", lambda: driver)
+    monkeypatch.setattr(nvrtc, "compile_cubin", lambda *args: b"")
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (9, 0))
+    monkeypatch.setattr(torch.cuda, "device", lambda device: contextlib.nullcontext())
+    stream = type("Stream", (), {"cuda_stream": 0})
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda: stream)
+    kernel = nvrtc.CudaKernel("rows.cu", "rows", (), 0)
+    kernel(1, 32, 0, 5, None)
+    driver.context = None  # another thread
+    kernel(1, 32, 64 * 1024, 5, None)
+    enter, launch = ["cuDeviceGet", "cuCtxSetCurrent"], ["cuLaunchKernel"]
+    load = ["cuModuleLoadData", "cuModuleGetFunction"]
+    assert driver.calls == enter + load + launch + enter + ["cuFuncSetAttribute"] + launch
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")

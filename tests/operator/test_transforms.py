@@ -46,6 +46,16 @@ def test_opcheck(group_size: int | None, lengths: Tensor | None, layout: str) ->
         assert set(torch.library.opcheck(csp_permute_op, arguments).values()) == {"SUCCESS"}
 
 
+def test_opcheck_of_two_bytes_a_sample() -> None:
+    v = torch.randn(1, 257, 2, requires_grad=True)
+    arguments = (v, STEPS[:2], None, None, False, True)
+    assert set(torch.library.opcheck(csp_op, arguments).values()) == {"SUCCESS"}
+    _, packed = csp_op(*arguments)
+    assert packed.dtype == torch.uint16
+    arguments = (v, packed, STEPS[:2], None, None, True)
+    assert set(torch.library.opcheck(csp_permute_op, arguments).values()) == {"SUCCESS"}
+
+
 def test_opcheck_without_a_gradient() -> None:
     arguments = (torch.randn(2, 9, 4), STEPS, None, 2, False, False)
     assert set(torch.library.opcheck(csp_op, arguments).values()) == {"SUCCESS"}

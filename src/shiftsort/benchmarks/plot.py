@@ -15,20 +15,21 @@ from .record import Row
 _LINE_OF_GROUP = {"any": "-", 2: "-", "all": "--"}
 _OURS = "csp"
 _MOST_TICKS = 8
+_PASSES = {"forward": "forward", "both": "forward + backward"}
 
 
-def plot(rows: list[Row], path: Path, title: str) -> None:
-    """Two panels on logarithmic axes: microseconds for a thousand tokens, forward."""
-    measured = [row for row in rows if row["failed"] is None]
+def plot(rows: list[Row], path: Path, title: str, passes: str = "forward") -> None:
+    """Two panels on logarithmic axes: microseconds for a thousand tokens, in those passes."""
+    measured = [row for row in rows if row["failed"] is None and passes in row["ms"]]
     names = list(dict.fromkeys(map(_name, measured)))
     palette = plt.get_cmap("tab20").colors
     colours = {name: palette[2 * i % 20 + (i >= 10)] for i, name in enumerate(names)}
     figure, (by_length, by_group) = plt.subplots(
         1, 2, figsize=(13, 6.4), sharey=True, layout="constrained"
     )
-    _draw_by_length(by_length, measured, colours)
-    _draw_by_group(by_group, measured, colours)
-    by_length.set_ylabel("microseconds for 1000 tokens, forward")
+    _draw_by_length(by_length, measured, colours, passes)
+    _draw_by_group(by_group, measured, colours, passes)
+    by_length.set_ylabel(f"microseconds for 1000 tokens, {_PASSES[passes]}")
     figure.suptitle(title)
     figure.legend(
         [Line2D([], [], color=c, marker="o", linewidth=_width(n)) for n, c in colours.items()],
@@ -43,29 +44,29 @@ def plot(rows: list[Row], path: Path, title: str) -> None:
     plt.close(figure)
 
 
-def _draw_by_length(axes: Axes, rows: list[Row], colours: dict[str, object]) -> None:
+def _draw_by_length(axes: Axes, rows: list[Row], colours: dict[str, object], passes: str) -> None:
     lines: dict[tuple[str, object], list[tuple[int, float]]] = {}
     for row in rows:
         if row["group_size"] in _LINE_OF_GROUP:
             key = (_name(row), row["group_size"])
-            lines.setdefault(key, []).append((row["shape"][1], _cost(row)))
+            lines.setdefault(key, []).append((row["shape"][1], _cost(row, passes)))
     for (name, group), points in lines.items():
         _line(axes, points, name, colours[name], _LINE_OF_GROUP[group])
     axes.set_title("solid: pairs, and what has no groups; dashed: complete sort")
     _scale(axes, "N, samples in a sequence", [n for points in lines.values() for n, _ in points])
 
 
-def _draw_by_group(axes: Axes, rows: list[Row], colours: dict[str, object]) -> None:
+def _draw_by_group(axes: Axes, rows: list[Row], colours: dict[str, object], passes: str) -> None:
     longest = max((row["shape"][1] for row in rows), default=1)
     lines: dict[str, list[tuple[int, float]]] = {}
     for row in rows:
         if row["shape"][1] != longest:
             continue
         if row["group_size"] == "any":
-            axes.axhline(_cost(row), color=colours[_name(row)], linestyle=":")
+            axes.axhline(_cost(row, passes), color=colours[_name(row)], linestyle=":")
         else:
             size = longest if row["group_size"] == "all" else row["group_size"]
-            lines.setdefault(_name(row), []).append((size, _cost(row)))
+            lines.setdefault(_name(row), []).append((size, _cost(row, passes)))
     for name, points in lines.items():
         _line(axes, points, name, colours[name], "-")
     axes.set_title(f"N = {longest}; dotted: what has no groups")
@@ -90,13 +91,13 @@ def _scale(axes: Axes, label: str, sizes: list[int]) -> None:
 
 
 def _width(name: str) -> float:
-    return 2.4 if name.startswith(_OURS) else 1.2
+    return 2.4 if _OURS in name else 1.2
 
 
 def _name(row: Row) -> str:
     return f"{row['candidate']} ({row['layout']})" if row["layout"] else row["candidate"]
 
 
-def _cost(row: Row) -> float:
+def _cost(row: Row, passes: str) -> float:
     batch, samples, _ = row["shape"]
-    return 1e6 * row["ms"]["forward"]["median"] / (batch * samples)
+    return 1e6 * row["ms"][passes]["median"] / (batch * samples)

@@ -55,6 +55,7 @@ PlotTraining = Annotated[
 Graphs = Annotated[
     bool, typer.Option("--graphs", help="Replay forward and backward as CUDA graphs.")
 ]
+Plot = Annotated[Path | None, typer.Option(help="Draw time against N and G.")]
 Quick = Annotated[bool, typer.Option("--quick", help="Fewer repeats.")]
 Json = Annotated[Path | None, typer.Option("--json", help="Write everything to this file.")]
 Commit = Annotated[
@@ -76,7 +77,7 @@ def operator(
     only: Only = None,
     quick: Quick = False,
     json: Json = None,
-    plot: Annotated[Path | None, typer.Option(help="Draw time against N and G.")] = None,
+    plot: Plot = None,
     commit: Commit = None,
 ) -> None:
     """CSP beside a copy, eager torch, torch.compile, torch.sort, CUB and attention.
@@ -114,6 +115,7 @@ def layer(
     only: Only = None,
     quick: Quick = False,
     json: Json = None,
+    plot: Plot = None,
     commit: Commit = None,
 ) -> None:
     """A layer with CSP beside one with attention, and a projection with and without CSP.
@@ -127,8 +129,13 @@ def layer(
     rows = _measure(cases, _chosen(layers.candidates(), only, layers.PROJECTION), quick)
     record.compare_with_fastest(rows, layers.ATTENTION, "of_attention")
     record.compare_with_fastest(rows, layers.PROJECTION, "of_projection")
-    table.print_layer(rows, record.device_name(cases[0].device), table.console())
+    name = record.device_name(cases[0].device)
+    table.print_layer(rows, name, table.console())
     _write("layer", rows, cases, quick, json, commit)
+    if plot is not None:
+        from shiftsort.benchmarks.plot import plot as draw
+
+        draw(rows, plot, f"{name}, {_name_of(cases[0].dtype)}", passes="both")
 
 
 @app.command()

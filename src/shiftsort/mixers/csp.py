@@ -61,4 +61,7 @@ class CSPMixer(Mixer):
         """Permute the values and project back."""
         if lengths_b is not None:
             x_bnc = wipe_padding(x_bnc, valid_samples(x_bnc.shape[1], lengths_b))
-        return self.out(self.csp(x_bnc, lengths_b))
+        y_bnc = self.csp(x_bnc, lengths_b)
+        # As a matrix: of three dimensions that do not lie in their order, the bias would be added
+        # in a pass of its own.
+        return self.out(y_bnc.flatten(0, 1)).unflatten(0, y_bnc.shape[:2])

@@ -21,6 +21,8 @@ from .layout import (
     packing_of,
 )
 
+#: The values of a sequence from which on torch turns it over in blocks, if it is turned alone.
+_TRANSPOSED_ALONE = 60 * 60
 _BITS_OF_SIZE = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
@@ -85,7 +87,7 @@ def _forward(
         return _shift(v_bnc, steps, is_channel_major(v_bnc))
     if group_size == 2:
         y_bnc = _shift(v_bnc, steps, is_channel_major(v_bnc))
-        swap_bkc = _is_descending(y_bnc)
+        swap_bkc = _descending(y_bnc)
         if not ascending:
             swap_bkc ^= swap_bkc[:, :, :1].clone()
         _swap_pairs(y_bnc, swap_bkc)
@@ -93,17 +95,17 @@ def _forward(
             packed.copy_(swap_bkc)
         return y_bnc
     u_bcn = _shift(v_bnc, steps, channel_major=True).transpose(1, 2)
-    y_bnc = empty_like_layout(v_bnc)
     for part, size in _groups(v_bnc.shape[1], group_size):
         values, source = _split(u_bcn[:, :, part], size).sort(dim=-1, stable=True)
         if not ascending:
             rank_b1kg = source[:, :1].argsort(dim=-1).expand_as(source)
             values = values.gather(-1, rank_b1kg)
             source = source.gather(-1, rank_b1kg) if keep else source
-        y_bnc.transpose(1, 2)[:, :, part] = values.flatten(2)
+        u_bcn[:, :, part] = values.flatten(2)
         if keep:
             packed[:, :, part] = source.flatten(2)
-    return y_bnc
+    y_bnc = u_bcn.transpose(1, 2)
+    return y_bnc if is_channel_major(v_bnc) else _copy(y_bnc, channel_major=False)
 
 
 def _permute(
@@ -117,13 +119,10 @@ def _permute(
     if packing is Packing.NOTHING:
         return _shift(x_bnc, -steps if inverse else steps, channel_major)
     if packing is Packing.FLAGS:
-        if not inverse:
-            y_bnc = _shift(x_bnc, steps, channel_major)
-            _swap_pairs(y_bnc, packed)
-            return y_bnc
-        u_bnc = _copy(x_bnc, channel_major)
-        _swap_pairs(u_bnc, packed)
-        return _shift(u_bnc, -steps, channel_major)
+        swap_bkc = packed.to(_BITS_OF_SIZE[x_bnc.element_size()]).neg_()
+        u_bnc = _copy(x_bnc, channel_major) if inverse else _shift(x_bnc, steps, channel_major)
+        _swap_pairs(u_bnc, swap_bkc)
+        return _shift(u_bnc, -steps, channel_major) if inverse else u_bnc
     u_bnc = _copy(x_bnc, True) if inverse else _shift(x_bnc, steps, channel_major=True)
     u_bcn = u_bnc.transpose(1, 2)
     moved_bcn = torch.empty_like(u_bcn)
@@ -145,11 +144,15 @@ def _copy(x_bnc: Tensor, channel_major: bool) -> Tensor:
     """Fresh memory: the layout of x if that is major in the same way, else the plain one."""
     batch, samples, channels = x_bnc.shape
     if channel_major == is_channel_major(x_bnc):
-        copy = empty_like_layout(x_bnc)
-    elif channel_major:
+        return empty_like_layout(x_bnc).copy_(x_bnc)
+    if channel_major:
         copy = x_bnc.new_empty((batch, channels, samples)).transpose(1, 2)
     else:
         copy = x_bnc.new_empty((batch, samples, channels))
+    if x_bnc.device.type == "cpu" and samples * channels >= _TRANSPOSED_ALONE:
+        for x_nc, y_nc in zip(x_bnc.unbind(), copy.unbind(), strict=True):
+            y_nc.copy_(x_nc)
+        return copy
     return copy.copy_(x_bnc)
 
 
@@ -157,46 +160,56 @@ def _shift(x_bnc: Tensor, steps: Tensor, channel_major: bool) -> Tensor:
     """Sample n of channel c from sample n - steps[c], into fresh memory."""
     batch, samples, channels = x_bnc.shape
     steps = steps.remainder(samples)
-    if steps.device.type == "cpu" and not bool(steps.any()):
-        return _copy(x_bnc, channel_major)
-    from_channel_major = is_channel_major(x_bnc)
-    flat = (x_bnc.transpose(1, 2) if from_channel_major else x_bnc).reshape(batch, -1)
-    # Where each value of the result lies within one sequence in memory. The index has the order of
-    # the result. It is as large as a sequence: every pass over it counts.
+    unmoved = steps.device.type == "cpu" and not bool(steps.any())
+    if unmoved or channel_major != is_channel_major(x_bnc):
+        x_bnc = _copy(x_bnc, channel_major)  # turned first: a gather that also turns is slower
+    if unmoved:
+        return x_bnc
+    flat = (x_bnc.transpose(1, 2) if channel_major else x_bnc).reshape(batch, -1)
+    # Where each value of the result lies within one sequence in memory. The index is as large as a
+    # sequence: every pass over it counts.
     n = torch.arange(samples, device=x_bnc.device)
     c = torch.arange(channels, device=x_bnc.device)
     n, c, s = (n, c[:, None], steps[:, None]) if channel_major else (n[:, None], c, steps)
-    apart_n, apart_c = (1, samples) if from_channel_major else (channels, 1)
+    apart_n, apart_c = (1, samples) if channel_major else (channels, 1)
     position = n * apart_n + (c * apart_c - s * apart_n)
-    position = torch.add(position, n < s, alpha=samples * apart_n, out=position).view(-1)
-    if x_bnc.device.type == "cpu":  # a gather along one dimension is the fastest that torch has
-        shifted = torch.empty_like(flat)
-        for b in range(batch):
-            torch.gather(flat[b], 0, position, out=shifted[b])
-    else:
-        shifted = flat.gather(1, position.expand(batch, -1))
+    position = torch.add(position, n < s, alpha=samples * apart_n, out=position)
+    shifted = flat.gather(1, position.view(-1).expand(batch, -1))
     if not channel_major:
         return shifted.view(batch, samples, channels)
     return shifted.view(batch, channels, samples).transpose(1, 2)
 
 
-def _is_descending(u_bnc: Tensor) -> Tensor:
-    """For each pair, whether its second sample ranks before its first. NaN ranks last."""
-    even = u_bnc.shape[1] // 2 * 2
-    first, second = u_bnc[:, 0:even:2], u_bnc[:, 1:even:2]
-    # second is a number, and not (second >= first), which also says yes to a NaN in first
-    return torch.gt(second == second, second >= first)
+def _descending(u_bnc: Tensor) -> Tensor:
+    """For each pair, all bits of a value if its second sample ranks before its first, else none.
+
+    That is where the second is a number, for NaN ranks last, and not (second >= first), which also
+    says yes to a NaN in the first.
+    """
+    first, second = _halves(u_bnc)
+    whole = _BITS_OF_SIZE[u_bnc.element_size()]
+    if u_bnc.device.type != "cpu" or is_channel_major(u_bnc):
+        return torch.gt(second == second, second >= first).to(whole).neg_()
+    # On a CPU torch takes three times as long to make bools of whole rows as ones and zeros of the
+    # values' own type. The sign of a 1.0 that is negated as an integer then fills all bits.
+    number = second.clone().eq_(second)
+    swap = second.clone().ge_(first).lt_(number)
+    return swap.view(whole).neg_().bitwise_right_shift_(8 * u_bnc.element_size() - 1)
 
 
 def _swap_pairs(u_bnc: Tensor, swap_bkc: Tensor) -> None:
-    """Exchange the pairs that are marked, in place. On bits, so that NaN and -0.0 survive."""
-    even = u_bnc.shape[1] // 2 * 2
-    bits = u_bnc.view(_BITS_OF_SIZE[u_bnc.element_size()])
-    first, second = bits[:, 0:even:2], bits[:, 1:even:2]
+    """Exchange the pairs whose bits are set, in place: NaN and -0.0 survive."""
+    first, second = _halves(u_bnc.view(swap_bkc.dtype))
     difference = first ^ second
-    difference &= swap_bkc.to(bits.dtype).neg_()
+    difference &= swap_bkc
     first ^= difference
     second ^= difference
+
+
+def _halves(u_bnc: Tensor) -> tuple[Tensor, Tensor]:
+    """The first and the second sample of each pair."""
+    even = u_bnc.shape[1] // 2 * 2
+    return u_bnc[:, 0:even:2], u_bnc[:, 1:even:2]
 
 
 def _groups(samples: int, group_size: int | None) -> Iterator[tuple[slice, int]]:

@@ -140,6 +140,29 @@ def _compile(source: str, name: str, options: Sequence[str]) -> bytes:
         nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
 
 
+def _use_context(device: int) -> None:
+    """Make the device's context this thread's, if it has none yet.
+
+    torch leaves that to the first call of CUDA's runtime, which may be still to come in a thread
+    that is new (autograd's, say) and got its memory from torch's cache.
+    """
+    context = ctypes.c_void_p()
+    _check_driver(_driver().cuCtxGetCurrent(ctypes.byref(context)), "asking for the context")
+    if not context:
+        handle = ctypes.c_int()
+        _check_driver(_driver().cuDeviceGet(ctypes.byref(handle), device), "finding the device")
+        _check_driver(
+            _driver().cuDevicePrimaryCtxRetain(ctypes.byref(context), handle), "making a context"
+        )
+        _check_driver(_driver().cuCtxSetCurrent(context), "entering the context")
+
+
+@functools.cache
+def shared_memory(device: int) -> int:
+    """The bytes of shared memory that a block can have."""
+    return torch.cuda.get_device_properties(device).shared_memory_per_block_optin
+
+
 class CudaKernel:
     """One kernel of one .cu file on one device, ready to launch."""
 
@@ -148,7 +171,7 @@ class CudaKernel:
         major, minor = torch.cuda.get_device_capability(device)
         cubin = compile_cubin(file, f"sm_{major}{minor}", defines)
         with torch.cuda.device(device):
-            torch.cuda.current_stream()  # a context must be current before a module is loaded
+            _use_context(device)
             module = ctypes.c_void_p()
             _check_driver(_driver().cuModuleLoadData(ctypes.byref(module), cubin), "loading")
             self._function = ctypes.c_void_p()
@@ -160,12 +183,6 @@ class CudaKernel:
 
     def __call__(self, blocks: int, threads: int, shared: int, *args: Tensor | int | None) -> None:
         """Launch on torch's current stream. A tensor passes as its address, None as null."""
-        if shared > self._shared:
-            _check_driver(
-                _driver().cuFuncSetAttribute(self._function, _MAX_DYNAMIC_SHARED, shared),
-                f"asking for {shared} bytes of shared memory",
-            )
-            self._shared = shared
         # Every argument is eight bytes wide, here and in the kernels: pointers and long long.
         values = (ctypes.c_int64 * len(args))(
             *(a if isinstance(a, int) else 0 if a is None else a.data_ptr() for a in args)
@@ -173,6 +190,13 @@ class CudaKernel:
         first = ctypes.addressof(values)
         pointers = (ctypes.c_void_p * len(args))(*range(first, first + 8 * len(args), 8))
         with torch.cuda.device(self._device):
+            _use_context(self._device)
+            if shared > self._shared:
+                _check_driver(
+                    _driver().cuFuncSetAttribute(self._function, _MAX_DYNAMIC_SHARED, shared),
+                    f"asking for {shared} bytes of shared memory",
+                )
+                self._shared = shared
             stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
             code = _driver().cuLaunchKernel(
                 self._function, blocks, 1, 1, threads, 1, 1, shared, stream, pointers, None

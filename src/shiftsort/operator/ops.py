@@ -117,10 +117,13 @@ def _csp_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor
     _, steps, lengths, ctx.group_size, _, _ = inputs
     packed = output[1]
     ctx.mark_non_differentiable(packed)
+    ctx.set_materialize_grads(False)  # zeros for `packed`, as large as it is, for nobody to read
     ctx.save_for_backward(packed, steps, lengths)
 
 
-def _csp_backward(ctx: Any, grad_y: Tensor, _grad_packed: Any) -> tuple[Any, ...]:
+def _csp_backward(ctx: Any, grad_y: Tensor | None, _grad_packed: Any) -> tuple[Any, ...]:
+    if grad_y is None:
+        return (None,) * 6
     packed, steps, lengths = ctx.saved_tensors
     grad_v = csp_permute_op(grad_y, packed, steps, lengths, ctx.group_size, True)
     return grad_v, None, None, None, None, None

@@ -59,23 +59,23 @@ def plan(v_bnc: Tensor, group_size: int | None) -> Plan:
     """What sorts v."""
     if v_bnc.device.type != "cuda":
         return Plan("eager")
-    largest = v_bnc.shape[1] if group_size is None else min(group_size, v_bnc.shape[1])
-    return _plan(v_bnc.dtype, largest, group_size in (1, 2))
+    return _plan(v_bnc.dtype, _largest(v_bnc, group_size), group_size in (1, 2), v_bnc.device.index)
 
 
 def plan_permute(x_bnc: Tensor, packed: Tensor, group_size: int | None) -> Plan:
     """What applies a packed permutation to x."""
     if x_bnc.device.type != "cuda" or packing_of(packed) in (Packing.FLAGS, Packing.INTS):
         return Plan("eager")
-    largest = x_bnc.shape[1] if group_size is None else min(group_size, x_bnc.shape[1])
-    held = max(largest, sorts.RUN) * x_bnc.element_size()
-    if group_size not in (1, 2) and held > sorts.SHARED:
-        return Plan("eager")
-    return _plan(torch.float32, min(largest, 3), group_size in (1, 2))
+    largest, pairs = _largest(x_bnc, group_size), group_size in (1, 2)
+    return _plan_permute(x_bnc.element_size(), largest, pairs, x_bnc.device.index)
+
+
+def _largest(x_bnc: Tensor, group_size: int | None) -> int:
+    return x_bnc.shape[1] if group_size is None else min(group_size, x_bnc.shape[1])
 
 
 @functools.lru_cache(maxsize=4096)
-def _plan(dtype: torch.dtype, largest: int, pairs: bool) -> Plan:
+def _plan(dtype: torch.dtype, largest: int, pairs: bool, device: int) -> Plan:
     missing = nvrtc.unavailable()
     if missing is not None:
         return Plan("eager", missing)
@@ -84,10 +84,33 @@ def _plan(dtype: torch.dtype, largest: int, pairs: bool) -> Plan:
     if dtype == torch.float64:
         return Plan("eager", "groups of three and more have no float64 kernel")
     if largest <= sorts.LARGEST:
-        return Plan("sorts")
+        return _if_it_fits(largest, sorts.shared_to_sort(dtype, largest), device)
     if largest <= 65_536:
         return Plan("eager")  # torch.sort over the whole device: the tool for few, long rows
     return Plan("eager", f"a group of {largest:,} samples is above 65,536")
+
+
+@functools.lru_cache(maxsize=4096)
+def _plan_permute(size: int, largest: int, pairs: bool, device: int) -> Plan:
+    missing = nvrtc.unavailable()
+    if missing is not None:
+        return Plan("eager", missing)
+    if pairs:
+        return Plan("pairs")
+    fits = _if_it_fits(largest, sorts.shared_to_permute(size, largest), device)
+    return fits if largest <= sorts.LARGEST else Plan(fits.kernel)  # torch.sort made the others
+
+
+def _if_it_fits(largest: int, shared: int, device: int) -> Plan:
+    """The sorts, where a block of the device has that much shared memory."""
+    there = nvrtc.shared_memory(device)
+    if shared <= there:
+        return Plan("sorts")
+    return Plan(
+        "eager",
+        f"a group of {largest:,} samples needs {shared >> 10} KiB of shared memory, "
+        f"and a block of this GPU has {there >> 10}",
+    )
 
 
 @functools.cache

@@ -15,9 +15,7 @@ from .ranks import COUNTED, count_ranks
 
 #: The largest group that one block sorts in its shared memory.
 LARGEST = 16_384
-#: What permute.cu may hold of one channel, in bytes, and the samples it takes at least.
-SHARED = 200 * 1024
-RUN = 2048
+_RUN = 2048  # samples that a block of permute.cu takes at least
 _WARPS = 4  # of a block of groups.cu
 _ITEMS = 16  # samples a thread of radix.cu
 
@@ -25,6 +23,28 @@ _ITEMS = 16  # samples a thread of radix.cu
 def _in_registers(dtype: torch.dtype) -> int:
     """The largest group that groups.cu takes: what one warp holds in registers."""
     return 512 if dtype == torch.float32 else 1024
+
+
+def shared_to_sort(dtype: torch.dtype, size: int) -> int:
+    """The bytes of shared memory that a block needs for a group beyond what it comes with."""
+    if size <= _in_registers(dtype):
+        return 0
+    warps = _radix_warps(size)
+    item = 6 if dtype == torch.float32 else 4
+    return warps * 32 * _ITEMS * item + (warps + 1) * 256 * 2
+
+
+def _radix_warps(size: int) -> int:
+    return -(-size // (32 * _ITEMS))
+
+
+def shared_to_permute(element_size: int, size: int) -> int:
+    """The same for a run of whole groups to be permuted."""
+    return _run(size) * element_size
+
+
+def _run(size: int) -> int:
+    return size * max(1, _RUN // max(size, 1))
 
 
 def forward(
@@ -98,13 +118,10 @@ def _launch_radix(
 ) -> None:
     batch, samples, channels = v_bnc.shape
     groups = -(-samples // size)
-    warps = -(-size // (32 * _ITEMS))
-    threads = 32 * warps
+    threads = 32 * _radix_warps(size)
     bound = next(t for t in (128, 256, 512, 1024) if threads <= t)
-    item = 6 if v_bnc.dtype == torch.float32 else 4
-    shared = threads * _ITEMS * item + (warps + 1) * 256 * 2
     _kernel("radix.cu", "radix_sort", [f"THREADS={bound}", *defines], v_bnc, y_bnc)(
-        batch * channels * groups, threads, shared,
+        batch * channels * groups, threads, shared_to_sort(v_bnc.dtype, size),
         v_bnc, *v_bnc.stride(), steps, lengths, ranks, y_bnc, *y_bnc.stride(), packed,
         samples, channels, groups, size,
     )  # fmt: skip
@@ -132,7 +149,7 @@ def permute(
     if x_bnc.numel() == 0:
         return y_bnc
     size = samples if group_size is None else min(group_size, samples)
-    run = size * max(1, RUN // size)
+    run = _run(size)
     runs = -(-samples // run)
     place = 1 if packing_of(packed) is Packing.BYTES else 2
     strided = x_bnc.stride(1) != 1 or y_bnc.stride(1) != 1

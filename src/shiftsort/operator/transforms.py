@@ -124,11 +124,14 @@ class _Csp(torch.autograd.Function):
         _, steps, lengths, ctx.group_size, _ = inputs
         packed = output[1]
         ctx.mark_non_differentiable(packed)
+        ctx.set_materialize_grads(False)
         ctx.save_for_backward(packed, steps, lengths)
         ctx.save_for_forward(packed, steps, lengths)
 
     @staticmethod
-    def backward(ctx: Any, grad_y: Tensor, _grad_packed: Any) -> tuple[Any, ...]:
+    def backward(ctx: Any, grad_y: Tensor | None, _grad_packed: Any) -> tuple[Any, ...]:
+        if grad_y is None:
+            return (None,) * 5
         packed, steps, lengths = ctx.saved_tensors
         grad_v = csp_permute_transformed(grad_y, packed, steps, lengths, ctx.group_size, True)
         return grad_v, None, None, None, None
