@@ -162,6 +162,9 @@ def test_an_empty_sequence_poisons_nobody(name):
 def test_bfloat16_is_near_float32(name, how):
     mixer, x_bnc = build(name), inputs()
     valid_bn = mixers.valid_samples(SAMPLES, LENGTHS)
+    if how == "weights":
+        # What is judged is the arithmetic: a rounded frequency or decay is another kernel.
+        mixer, x_bnc = mixer.bfloat16().float(), x_bnc.bfloat16().float()
     exact = run(mixer, x_bnc, LENGTHS)[valid_bn]
     if how == "weights":
         mixer, x_bnc = mixer.bfloat16(), x_bnc.bfloat16()

@@ -40,7 +40,8 @@ def _batch(facts: tasks.Facts, augment: str, samples: int = 2) -> tasks.Batch:
         towers = (facts.towers,) if facts.towers == 2 else ()
         inputs = torch.randint(1, facts.vocabulary, (samples, *towers, facts.length))
         lengths = torch.randint(1, facts.length + 1, (samples, *towers))
-    return tasks.Batch(inputs, lengths, torch.randint(facts.classes, (samples,)))
+    shape = (samples, facts.length) if facts.labels_per_position else (samples,)
+    return tasks.Batch(inputs, lengths, torch.randint(facts.classes, shape))
 
 
 @pytest.mark.parametrize("name", [n for n in recipes.names() if not n.startswith("google/")])

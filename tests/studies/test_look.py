@@ -20,18 +20,17 @@ def test_the_digit_shows_swaps_in_every_channel_but_the_first():
     assert changed.any(dim=0).tolist() == [False, True, True, True]
 
 
-def test_picture_and_page(tmp_path):
+def test_picture_and_what_explains_it(tmp_path):
     timings = [
         look.Timing("attention", {8: 1.0, 16: 4.0}),
         look.Timing("ours <fast>", {8: 1.0, 16: 2.0}),
     ]
-    plain, full, page = (tmp_path / name for name in ("plain.png", "full.png", "index.html"))
+    plain, full = (tmp_path / name for name in ("plain.png", "full.png"))
     look.draw(plain)
     look.draw(full, timings, "a device")
     assert plain.read_bytes().startswith(b"\x89PNG")
     assert len(full.read_bytes()) > len(plain.read_bytes())
-    look_page.write(page, full, timings, channels=256, device="a device")
-    text = page.read_text()
+    text = look_page.explained(full, timings, channels=256, device="a device")
     assert "<td>16</td><td>4.00 ms</td><td>2.00 ms</td>" in text
     assert "ours &lt;fast&gt;" in text
     assert 'src="data:image/png;base64,iVBOR' in text
