@@ -34,6 +34,7 @@ _SMALLER = {
     "doctor": (),
     "data list": (),
     "models": (),
+    "study": (),
     "bench operator": ("--quick", "--shape", "1x16x4", "--groups", "2", "--only", "csp"),
     "bench layer": ("--quick", "--shape", "1x16x8", "--groups", "2", "--only", "csp"),
     "bench lra": ("--quick", "--lengths", "16", "--only", "csp"),

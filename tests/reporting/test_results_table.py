@@ -186,11 +186,13 @@ def test_markdown_names_the_command_of_each_run_and_where_it_ran(tmp_path):
 
 def test_what_has_no_result_is_listed_with_the_command(tmp_path):
     made = [("cifar10", "cifar10/csp"), ("lra", "lra/text/csp"), ("lra", "lra/text/mha"),
-            ("lra", "lra/image/csp"), ("cifar10", "cifar10/mha")]  # fmt: skip
+            ("lra", "lra/image/csp"), ("lra", "lra/listops/csp"), ("lra", "lra/listops/mha"),
+            ("cifar10", "cifar10/mha")]  # fmt: skip
     lines = table.missing(made, read(write(tmp_path, result()))).splitlines()
     assert lines[2:] == [
         "| cifar10 | 1 of 2 | cifar10/mha | `shiftsort train cifar10/mha` |",
-        "| lra | 0 of 3 | lra/text/{csp, mha}, lra/image/csp | `shiftsort train lra/text/csp` |",
+        "| lra | 0 of 5 | lra/{text, listops}/{csp, mha}, lra/image/csp | "
+        "`shiftsort train lra/text/csp` |",
     ]
 
 

@@ -87,15 +87,23 @@ def missing(recipes: Sequence[tuple[str, str]], some: Sequence[Experiment]) -> s
 
 
 def _grouped(recipes: Sequence[str]) -> list[str]:
-    """Recipes of one folder share its name: a/{b, c}."""
-    by_folder: dict[str, list[str]] = {}
+    """Recipes of one folder share its name, and folders with the same ones too: a/{b, c}/{d, e}."""
+    rows: dict[str, list[str]] = {}
     for recipe in recipes:
         folder, _, row = recipe.rpartition("/")
-        by_folder.setdefault(folder, []).append(row)
+        rows.setdefault(folder, []).append(row)
+    alike: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for folder, some in rows.items():
+        above, _, name = folder.rpartition("/")
+        alike.setdefault((above, tuple(some)), []).append(name)
     return [
-        f"{folder}/{rows[0]}" if len(rows) == 1 else f"{folder}/{{{', '.join(rows)}}}"
-        for folder, rows in by_folder.items()
+        "/".join(filter(None, (above, _any_of(names), _any_of(some))))
+        for (above, some), names in alike.items()
     ]
+
+
+def _any_of(values: Sequence[str]) -> str:
+    return values[0] if len(values) == 1 else f"{{{', '.join(values)}}}"
 
 
 def _line(cells: Sequence[str]) -> str:
