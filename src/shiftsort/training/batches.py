@@ -58,14 +58,21 @@ class Order:
         """Whole batches of one pass; what is left over has another place in the next pass."""
         return self.samples // self.batch
 
-    def share(self, first: int, last: int) -> Iterator[tuple[int, Tensor]]:
-        """(epoch, indices) for each part of this device, from one update to before another."""
+    def share(
+        self, first: int, last: int, where: torch.device | str = "cpu"
+    ) -> Iterator[tuple[int, Tensor]]:
+        """(epoch, indices) for each part of this device, from one update to before another.
+
+        `where` is where the samples are. The order of an epoch goes there at once: to send each
+        batch its indices, the host would wait until the device has done all that it was given.
+        """
         epoch, order = -1, torch.empty(0)
         for update in range(first, last):
             passed, place = divmod(update, self.updates_per_epoch)
             if passed != epoch:
                 generator = torch.Generator().manual_seed(seed_of("order", self.seed, passed))
-                epoch, order = passed, torch.randperm(self.samples, generator=generator)
+                epoch = passed
+                order = torch.randperm(self.samples, generator=generator).to(where)
             whole = order[place * self.batch : (place + 1) * self.batch]
             mine = whole.view(self.parts, self.world, -1)[:, self.rank]
             for indices in mine:
@@ -82,12 +89,12 @@ class TrainBatches:
         return (self.last - self.first) * self.order.parts
 
     def __iter__(self) -> Iterator[tasks.Batch]:
-        for _, indices in self.order.share(self.first, self.last):
+        for _, indices in self.order.share(self.first, self.last, self.split.inputs.device):
             yield self.split.batch(indices)
 
 
 def evaluation_share(
-    samples: int, batch: int, rank: int, world: int
+    samples: int, batch: int, rank: int, world: int, where: torch.device | str = "cpu"
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """(indices, counted) of one device's batches: every sample counts once, on one device.
 
@@ -95,7 +102,7 @@ def evaluation_share(
     """
     for start in range(0, samples, batch * world):
         size = -(-min(batch * world, samples - start) // world)
-        place = torch.arange(size) + start + rank * size
+        place = torch.arange(size, device=where) + start + rank * size
         yield place.clamp(max=samples - 1), place < samples
 
 
@@ -109,6 +116,7 @@ class EvaluationBatches:
         return -(-len(self.split) // (self.batch * self.world))
 
     def __iter__(self) -> Iterator[Counted]:
-        shares = evaluation_share(len(self.split), self.batch, self.rank, self.world)
+        where = self.split.inputs.device
+        shares = evaluation_share(len(self.split), self.batch, self.rank, self.world, where)
         for indices, counted in shares:
             yield Counted(*self.split.batch(indices), counted)

@@ -9,6 +9,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from .. import tasks
 from .batches import Counted, Order, evaluation_share, seed_of
+from .computation import set_seed
 
 
 class _Seeded(Dataset[tuple[tasks.Batch, bool]]):
@@ -19,7 +20,8 @@ class _Seeded(Dataset[tuple[tasks.Batch, bool]]):
 
     def __getitem__(self, key: tuple[int, int, bool]) -> tuple[tasks.Batch, bool]:
         epoch, index, counted = key
-        torch.manual_seed(seed_of("augment", self.seed, epoch, index))
+        # Workers are processes that use the CPU alone.
+        set_seed(torch.device("cpu"), seed_of("augment", self.seed, epoch, index))
         return self.samples[index], counted
 
 

@@ -15,7 +15,7 @@ from torch.nn.functional import cross_entropy
 from .. import recipes, tasks
 from . import build, graph, schedule, shards
 from .batches import Counted, seed_of
-from .computation import NO_LABEL, Computation
+from .computation import NO_LABEL, Computation, set_seed
 
 
 @dataclass(frozen=True)
@@ -101,14 +101,15 @@ class TrainingModule(pl.LightningModule):
 
     def on_train_batch_start(self, batch: Any, batch_idx: int) -> None:
         """Set what the step draws from, and its learning rate."""
-        torch.manual_seed(self._seed_of_step(batch_idx))
+        self._seed_step(batch_idx)
         groups = self.trainer.optimizers[0].param_groups
         for group, highest in zip(groups, self._rates, strict=True):
             group["lr"] = self.rate(highest)
 
-    def _seed_of_step(self, batch_idx: int) -> int:
+    def _seed_step(self, batch_idx: int) -> None:
         part = batch_idx % self.recipe.accumulate
-        return seed_of("step", self.recipe.seed, self.step, part, self.global_rank)
+        number = seed_of("step", self.recipe.seed, self.step, part, self.global_rank)
+        set_seed(self.device, number)
 
     def training_step(self, batch: tasks.Batch, batch_idx: int) -> dict[str, Tensor]:
         """The loss, and how many of the labels were right."""
@@ -120,7 +121,7 @@ class TrainingModule(pl.LightningModule):
             graph.capture(self.computation, arguments)
             self._to_capture = False
             # As if nothing had been drawn while it was captured.
-            torch.manual_seed(self._seed_of_step(batch_idx))
+            self._seed_step(batch_idx)
         loss, right, total = self.computation(*arguments)
         return {"loss": loss, "right": right, "total": total}
 
