@@ -95,6 +95,15 @@ def test_a_batch_taken_in_parts_gives_the_same_training(tiny, digits: Path, tmp_
     )
     for name, expected in whole.items():
         torch.testing.assert_close(in_parts[name], expected, rtol=1e-3, atol=1e-5)
+    whole, in_parts = (_course(tmp_path / name) for name in ("1", "4"))
+    assert len(whole) == 4
+    for expected, row in zip(whole, in_parts, strict=True):
+        assert row == pytest.approx(expected, rel=1e-3), "and is told to be the same"
+
+
+def _course(run: Path) -> list[tuple[float, float]]:
+    with (run / "metrics.csv").open() as file:
+        return [(float(r["train_loss"]), float(r["train_top1"])) for r in csv.DictReader(file)]
 
 
 def test_a_run_is_not_written_over(tiny, digits: Path, tmp_path: Path) -> None:

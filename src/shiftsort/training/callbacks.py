@@ -227,15 +227,14 @@ class Recorder(pl.Callback):
     def on_train_batch_end(
         self, trainer: pl.Trainer, module: TrainingModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        loss, right, total = outputs["loss"], outputs["right"], outputs["total"]
-        self._sums += torch.stack((loss.detach() * total, right, total))
+        self._sums += outputs["sums"]
         if (batch_idx + 1) % module.recipe.accumulate:
             return
         self._steps += 1
         self._shown += 1
         if module.step % self.every == 0 or module.step == module.steps:
             self._record(trainer, module)
-        elif self._zero:
+        elif self._zero and self.say is None:
             self._progress.update(self._line, completed=module.step)
 
     def _record(self, trainer: pl.Trainer, module: TrainingModule) -> None:
@@ -295,8 +294,9 @@ class Recorder(pl.Callback):
         if not self._zero:
             return
         news = "  ".join(text for text in self._news.values() if text)
-        self._progress.update(self._line, completed=module.step, news=news)
-        if self.say is not None and milestone:
+        if self.say is None:
+            self._progress.update(self._line, completed=module.step, news=news)
+        elif milestone:
             self.say(f"{module.recipe.name}: step {module.step:,} of {module.steps:,}  {news}")
 
     def _write(self, module: TrainingModule, **values: float | None) -> None:

@@ -35,8 +35,8 @@ class Computation(nn.Module):
 
     def forward(
         self, inputs: Tensor, lengths: Tensor, labels: Tensor, targets: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """The loss, how many labels were right, and of how many.
+    ) -> tuple[Tensor, Tensor]:
+        """The loss; and to be added up over steps: its sum, right labels, and all labels.
 
         `targets` are the labels, or probabilities in their place where samples were mixed.
         """
@@ -53,7 +53,8 @@ class Computation(nn.Module):
         with torch.no_grad():
             right = (logits.argmax(-1) == labels).sum()
             total = (labels != NO_LABEL).sum()
-        return loss, right, total
+            sums = torch.stack((loss.float() * total, right, total))
+        return loss, sums
 
 
 def set_seed(device: torch.device, number: int) -> None:

@@ -112,7 +112,7 @@ class TrainingModule(pl.LightningModule):
         set_seed(self.device, number)
 
     def training_step(self, batch: tasks.Batch, batch_idx: int) -> dict[str, Tensor]:
-        """The loss, and how many of the labels were right."""
+        """The loss, and what it adds to the course of the training."""
         inputs, targets = batch.inputs, batch.labels
         if self._mix is not None:
             inputs, targets = self._mix(inputs, targets)
@@ -122,8 +122,9 @@ class TrainingModule(pl.LightningModule):
             self._to_capture = False
             # As if nothing had been drawn while it was captured.
             self._seed_step(batch_idx)
-        loss, right, total = self.computation(*arguments)
-        return {"loss": loss, "right": right, "total": total}
+        loss, sums = self.computation(*arguments)
+        # Lightning divides what it calls the loss by the parts of a batch; the sums stay.
+        return {"loss": loss, "sums": sums}
 
     def on_validation_epoch_start(self) -> None:
         self._begin()
