@@ -3,13 +3,15 @@
 import csv
 import json
 import shutil
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 from shiftsort import recipes, training
-from shiftsort.training import checkpoints, folder
+from shiftsort.training import callbacks, checkpoints, folder
 
 _QUIET = training.Machine(bar=False)
 
@@ -104,6 +106,20 @@ def test_a_batch_taken_in_parts_gives_the_same_training(tiny, digits: Path, tmp_
 def _course(run: Path) -> list[tuple[float, float]]:
     with (run / "metrics.csv").open() as file:
         return [(float(r["train_loss"]), float(r["train_top1"])) for r in csv.DictReader(file)]
+
+
+@pytest.mark.parametrize("choose_on", ["validation", "nothing"])
+def test_the_speed_leaves_checkpoints_out(
+    choose_on: str, tiny, digits: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write, real, hour = checkpoints.write, time.monotonic, 3600.0
+    slept: list[float] = []
+    monkeypatch.setattr(checkpoints, "write", lambda *args: slept.append(hour) or write(*args))
+    clock = SimpleNamespace(monotonic=lambda: real() + sum(slept))
+    monkeypatch.setattr(callbacks, "time", clock)
+    result = training.train(tiny(f"choose_on={choose_on}"), tmp_path, data=digits, machine=_QUIET)
+    assert len(slept) == 3
+    assert 12 / result["steps_per_second"] < hour
 
 
 def test_a_run_is_not_written_over(tiny, digits: Path, tmp_path: Path) -> None:

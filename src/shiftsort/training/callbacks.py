@@ -88,6 +88,8 @@ class Keeper(pl.Callback):
         self.chosen: dict[str, Tensor] = {}
         self.best: dict[str, float | None] | None = None
         self.seconds = 0.0
+        #: How many of them this process spent on checkpoints.
+        self.saving = 0.0
         self._resumed: Checkpoint | None = None
         self._saved = -1
 
@@ -151,6 +153,8 @@ class Keeper(pl.Callback):
         if module.step == self._saved:
             return
         self._saved = module.step
+        _wait(module.device)  # what is still to be computed is training
+        began = time.monotonic()
         weights = whole_weights(module)
         optimiser = get_optimizer_state_dict(module.model, trainer.optimizers[0], options=_WHOLE)
         average = {} if self.average is None else self.average.whole()
@@ -162,6 +166,7 @@ class Keeper(pl.Callback):
                 "average": average,
             }
             checkpoints.write(self.run, Checkpoint(module.step, weights, self.chosen, state))
+        self.saving += time.monotonic() - began
 
 
 class Tested(pl.Callback):
@@ -215,14 +220,14 @@ class Recorder(pl.Callback):
         self._sums = torch.zeros(3, device=module.device)
         self._steps = self._shown = 0
         self._busy = 0.0
-        self._mark = self._window = time.monotonic()
+        self._mark = self._window = self._now()
 
     def on_train_batch_start(
         self, trainer: pl.Trainer, module: TrainingModule, batch: Any, batch_idx: int
     ) -> None:
         if batch_idx == module.recipe.accumulate:  # the first update warms up
             _wait(module.device)
-            self._steps, self._busy, self._mark = 0, 0.0, time.monotonic()
+            self._steps, self._busy, self._mark = 0, 0.0, self._now()
 
     def on_train_batch_end(
         self, trainer: pl.Trainer, module: TrainingModule, outputs: Any, batch: Any, batch_idx: int
@@ -239,7 +244,7 @@ class Recorder(pl.Callback):
 
     def _record(self, trainer: pl.Trainer, module: TrainingModule) -> None:
         loss, right, total = trainer.strategy.reduce(self._sums, reduce_op="sum").tolist()
-        now = time.monotonic()
+        now = self._now()
         self._busy += now - self._mark
         self._mark = now
         self.steps_per_second = self._steps / max(self._busy, 1e-9)
@@ -261,7 +266,7 @@ class Recorder(pl.Callback):
 
     def on_validation_start(self, trainer: pl.Trainer, module: TrainingModule) -> None:
         _wait(module.device)
-        self._busy += time.monotonic() - self._mark
+        self._busy += self._now() - self._mark
 
     def on_validation_end(self, trainer: pl.Trainer, module: TrainingModule) -> None:
         scores = module.scores
@@ -273,7 +278,7 @@ class Recorder(pl.Callback):
         )
         self._news["validation"] = f"validation {scores.top1:.1f} %"
         self._show(module, True)
-        self._mark = self._window = time.monotonic()
+        self._mark = self._window = self._now()
         self._shown = 0
 
     def on_train_end(self, trainer: pl.Trainer, module: TrainingModule) -> None:
@@ -283,6 +288,10 @@ class Recorder(pl.Callback):
         self, trainer: pl.Trainer, module: TrainingModule, exception: BaseException
     ) -> None:
         self._stop()
+
+    def _now(self) -> float:
+        """Seconds of a clock that stands still while a checkpoint is written."""
+        return time.monotonic() - self.keeper.saving
 
     def _stop(self) -> None:
         if getattr(self, "_zero", False):
