@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from . import errors
-from .train import DataOption, DebugOption
+from .options import DataOption, DebugOption
 
 
 def _complete(incomplete: str) -> list[str]:

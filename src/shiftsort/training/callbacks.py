@@ -49,32 +49,29 @@ class Average:
 
     def begin(self, module: TrainingModule) -> None:
         """Start from the parameters, unless it goes on."""
+        trained = {name: p for name, p in module.model.named_parameters() if p.requires_grad}
         self.tensors = {
             name: shards.like(self.tensors.get(name, parameter), parameter)
-            for name, parameter in _trained(module)
+            for name, parameter in trained.items()
         }
+        self._latest = list(trained.values())
 
     def whole(self) -> dict[str, Tensor]:
         """All of it on the CPU; every device must ask for it."""
         return {name: shards.whole(tensor).cpu() for name, tensor in self.tensors.items()}
 
     @torch.no_grad()
-    def update(self, module: TrainingModule) -> None:
+    def update(self) -> None:
         """One update more."""
-        latest = [parameter for _, parameter in _trained(module)]
-        torch._foreach_lerp_(list(self.tensors.values()), latest, 1 - self.decay)
+        torch._foreach_lerp_(list(self.tensors.values()), self._latest, 1 - self.decay)
 
     @torch.no_grad()
-    def swap(self, module: TrainingModule) -> None:
+    def swap(self) -> None:
         """Exchange the average with what is in training."""
-        for name, parameter in _trained(module):
+        for averaged, parameter in zip(self.tensors.values(), self._latest, strict=True):
             latest = parameter.clone()
-            parameter.copy_(self.tensors[name])
-            self.tensors[name].copy_(latest)
-
-
-def _trained(module: TrainingModule) -> list[tuple[str, Tensor]]:
-    return [(name, p) for name, p in module.model.named_parameters() if p.requires_grad]
+            parameter.copy_(averaged)
+            averaged.copy_(latest)
 
 
 class Keeper(pl.Callback):
@@ -121,33 +118,33 @@ class Keeper(pl.Callback):
         if (batch_idx + 1) % module.recipe.accumulate:
             return
         if self.average is not None:
-            self.average.update(module)
+            self.average.update()
         last = module.step == module.steps
         if module.validates:
             if last:  # Lightning looks at multiples alone; this makes the end one
                 trainer.val_check_batch = batch_idx + 1
         elif last:
-            self._swap(module)
+            self._swap()
             self.chosen = whole_weights(module)
-            self._swap(module)
+            self._swap()
             self._save(trainer, module)
         elif module.step % self.every == 0:
             self._save(trainer, module)
 
     def on_validation_start(self, trainer: pl.Trainer, module: TrainingModule) -> None:
-        self._swap(module)
+        self._swap()
 
     def on_validation_end(self, trainer: pl.Trainer, module: TrainingModule) -> None:
         # The first of equals stays.
         if self.best is None or module.scores.top1 > self.best["top1"]:
             self.chosen = whole_weights(module)
             self.best = {"step": module.step, **vars(module.scores)}
-        self._swap(module)
+        self._swap()
         self._save(trainer, module)
 
-    def _swap(self, module: TrainingModule) -> None:
+    def _swap(self) -> None:
         if self.average is not None:
-            self.average.swap(module)
+            self.average.swap()
 
     def _save(self, trainer: pl.Trainer, module: TrainingModule) -> None:
         if module.step == self._saved:

@@ -27,10 +27,9 @@ def predict(run: Path, path: Path) -> tuple[Tensor, tasks.Facts]:
     computation.model.load_state_dict(weights)
     computation.to(device).eval()
     torch.manual_seed(recipe.seed)  # some mixers draw
+    part = recipe.batch // recipe.accumulate  # what is known to fit
     logits = [
         computation.logits(some.to(device), their_lengths.to(device)).float().cpu()
-        for some, their_lengths in zip(
-            inputs.split(recipe.batch), lengths.split(recipe.batch), strict=True
-        )
+        for some, their_lengths in zip(inputs.split(part), lengths.split(part), strict=True)
     ]
     return torch.cat(logits).softmax(-1), facts

@@ -116,7 +116,6 @@ def evaluate(
     recipe, _ = folder.read_recipe(run)
     weights = final_weights(run)
     opened = _open(recipe, data, machine)
-    opened.split(split)
     opened = dataclasses.replace(opened, splits={**opened.splits, "test": opened.split(split)})
     module = TrainingModule(
         recipe, opened.facts, steps=1, updates_per_epoch=1, precision=precision_of(recipe)
