@@ -70,7 +70,7 @@ _ENCODERS: dict[str, tuple[int, int, int, int, int, int, int, int, dict[str, Any
     "Retrieval": (128, 4, 4, 128, 512, 4000, 256, 2, {"towers": 2}),
     "Image": (128, 1, 8, 64, 128, 1024, 256, 10, {"positions": "learned"}),
     "PathFind": (32, 4, 4, 16, 32, 1024, 256, 2, {"pool": "mean"}),
-    "Path-X": (32, 4, 2, 16, 32, 16_384, 256, 2, {"pool": "mean"}),
+    "Path-X": (32, 1, 2, 16, 32, 16_384, 256, 2, {"pool": "mean", "positions": "learned"}),
 }
 
 # dim, depth, hidden, z, samples, vocabulary, classes, attention, chunk, the rest: MEGA's own.

@@ -172,7 +172,15 @@ _GOOGLE = {
     ),
     "pathx": _released(
         "pathx",
-        Encoder(dim=32, depth=4, heads=2, channels=16, mlp_dim=32, pool="mean"),
+        Encoder(
+            dim=32,
+            depth=1,
+            heads=2,
+            channels=16,
+            mlp_dim=32,
+            positions="learned",
+            pool="mean",
+        ),
         optimiser=replace(_ADAM, lr=1e-3, weight_decay=0.0),
         schedule=Schedule("cosine", warmup_epochs=1),
         batch=64,
