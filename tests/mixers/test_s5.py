@@ -123,6 +123,14 @@ def test_every_gate(activation):
     torch.testing.assert_close(mixer(x_bnc), expected)
 
 
+def test_small_steps_keep_their_digits():
+    mixer = build()
+    mixer.eigenvalues.data[:] = torch.tensor([-0.5, 0.1])
+    mixer.log_step.data.fill_(-9.0)
+    single, double = (mixer.discrete(dtype)[1] for dtype in (torch.float32, torch.float64))
+    torch.testing.assert_close(single.to(double.dtype), double, rtol=1e-5, atol=0)
+
+
 def test_a_clipped_system_does_not_grow():
     mixer = build(clip=True)
     mixer.eigenvalues.data[:, 0] = 3.0

@@ -145,7 +145,8 @@ class S5(Mixer):
         step_p = self.log_step.to(dtype).exp()
         if self.discretisation == "zoh":
             a_p = (lambda_p * step_p).exp()
-            return a_p, ((a_p - 1) / lambda_p)[:, None] * b_pc
+            # Published as a - 1, which for small steps has few digits.
+            return a_p, (torch.expm1(lambda_p * step_p) / lambda_p)[:, None] * b_pc
         half_p = lambda_p * step_p / 2
         return (1 + half_p) / (1 - half_p), (step_p / (1 - half_p))[:, None] * b_pc
 
