@@ -20,7 +20,7 @@ def ets(task: str) -> Recipe:
     dropout = published.model.dropout
     if task == "listops":
         optimiser, dropout = replace(optimiser, lr=1e-2), 0.0
-        about = "ETSMLP's released command."
+        about = "ETSMLP's released command, with the released sizes of the gated model."
     return replace(
         published,
         about=about,
