@@ -28,13 +28,13 @@ def _with_row(model: ViT, row: str) -> ViT:
 
 def cifar10(row: str) -> Recipe:
     """64 patches, groups of 2, linear shifts."""
-    body = ViT(patch_size=4, dim=512, depth=6, heads=8, mlp_dim=512)
+    body = ViT(patch_size=4, dim=512, depth=6, heads=8, mlp_dim=512, embedding_dropout=0.1)
     return Recipe(
         name=f"cifar10/{row}",
         table="cifar10",
         row=row,
-        about="The paper's settings. All labelled images train and the last weights are tested, "
-        "so there is nothing to choose.",
+        about="The paper's settings, dropout of the embedding as in its released code. All "
+        "labelled images train and the last weights are tested, so there is nothing to choose.",
         paper=_paper("cifar10", row),
         task="cifar10",
         model=_with_row(body, row),
