@@ -42,7 +42,7 @@ def _train_and_stop_after(
     with monkeypatch.context() as patch:
         patch.setattr(checkpoints, "write", counted)
         with pytest.raises(RuntimeError, match="killed"):
-            training.train(recipe, run, data=data, machine=_QUIET)
+            training.train(recipe, run, data=data, machine=_QUIET, command="the command")
 
 
 @pytest.mark.parametrize("choose_on", ["validation", "nothing"])
@@ -113,6 +113,7 @@ def test_without_a_whole_checkpoint_a_run_starts_again(
     result = training.resume(tmp_path, data=digits, machine=_QUIET, say=said.append)
     assert "starting again" in said[0]
     assert result["steps"] == 12
+    assert result["command"] == "the command", "which makes the run again"
 
 
 def test_metrics_of_a_resumed_run_have_each_step_once(

@@ -109,7 +109,6 @@ def _train(
     common = {
         "data": data,
         "machine": training.Machine(*machine, bar=sys.stderr.isatty()),
-        "command": "shiftsort " + shlex.join(sys.argv[1:]),
         "say": errors.say,
     }
     with making.bar("making the data") as heard:
@@ -118,7 +117,10 @@ def _train(
             result = training.resume(run, expected=expected, making=heard, **common)
         else:
             assert recipe is not None
-            result = training.train(recipe, run, overrides=overrides, making=heard, **common)
+            command = "shiftsort " + shlex.join(sys.argv[1:])
+            result = training.train(
+                recipe, run, overrides=overrides, command=command, making=heard, **common
+            )
     return result if training.is_first_process() else None
 
 

@@ -58,6 +58,11 @@ def read_recipe(run: Path) -> tuple[recipes.Recipe, dict[str, Any]]:
         raise RunError(f"{run / RECIPE} cannot be read as a recipe: {error}") from None
 
 
+def read_command(run: Path) -> str:
+    """What a run was begun with: it makes the run again, where going on with it does not."""
+    return json.loads((run / ENVIRONMENT).read_text())["command"]
+
+
 def environment(command: str) -> dict[str, Any]:
     """What a result must say about where it comes from."""
     return {

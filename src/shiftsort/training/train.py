@@ -79,12 +79,12 @@ def resume(
     expected: str | None = None,
     data: Path | None = None,
     machine: Machine = Machine(),
-    command: str = "",
     say: Callable[[str], None] = print,
     making: Making = _unseen,
 ) -> dict[str, Any]:
     """Go on with a run from its newest whole checkpoint, or from its start if there is none."""
     recipe, overrides = folder.read_recipe(run)
+    command = folder.read_command(run)
     if expected not in (None, recipe.name):
         raise RunError(f"{run} is a run of {recipe.name}, not of {expected}")
     if (run / folder.RESULT).exists():
