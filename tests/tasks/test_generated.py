@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from shiftsort import tasks
-from shiftsort.tasks.mqar import NO_LABEL
+from shiftsort.tasks import NO_LABEL
 from shiftsort.tasks.retrieval import source_codes
 
 pytest.importorskip("numba")

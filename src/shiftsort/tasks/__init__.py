@@ -18,11 +18,12 @@ from .mqar import Mqar
 from .pathfinder import Pathfinder, PathX
 from .retrieval import Retrieval, RetrievalSynthetic
 from .store import sets_in, sizes_of
-from .task import Batch, ChooseOn, Data, Facts, Split, Task, data_folder
+from .task import NO_LABEL, Batch, ChooseOn, Data, Facts, Split, Task, data_folder
 from .text import Text
 from .vision import Cifar10, Cifar100, Digits, FashionMnist
 
 __all__ = [
+    "NO_LABEL",
     "Batch",
     "ChooseOn",
     "Data",

@@ -8,11 +8,9 @@ import numpy as np
 
 from .chunks import chunk_seed, fill
 from .store import Writer
-from .task import Batch, Facts, Task
+from .task import NO_LABEL, Batch, Facts, Task
 
 _CHUNK = 500
-#: The label of a position that asks for nothing; torch's losses ignore it.
-NO_LABEL = -100
 
 
 @dataclass(frozen=True)

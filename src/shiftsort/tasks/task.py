@@ -22,6 +22,8 @@ from .errors import DataError
 #: the published protocols do, or on nothing, with every labelled sample in train.
 ChooseOn = Literal["validation", "test", "nothing"]
 _CHOICES = get_args(ChooseOn)
+#: The label of a position that asks for nothing; torch's losses ignore it.
+NO_LABEL = -100
 #: The least that published sweeps over lengths keep of a text. Texts that agree so far count as
 #: the same one, so that splits stay apart however short they are cut.
 SHORTEST = 1_000
@@ -43,7 +45,7 @@ class Facts:
     towers: int = 1
     #: The token that is not to be looked at, wherever it stands; None where all positions count.
     padding: int | None = None
-    #: True where each position has a label of its own (-100: none) instead of each sample.
+    #: True where each position has a label of its own (or NO_LABEL) instead of each sample.
     labels_per_position: bool = False
     #: Of pixel values divided by 255, for each channel.
     mean: tuple[float, ...] | None = None

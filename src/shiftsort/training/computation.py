@@ -10,9 +10,6 @@ from torch.nn.functional import cross_entropy
 from .. import recipes, tasks
 from . import build
 
-#: The label of a position that has none.
-NO_LABEL = -100
-
 
 class Computation(nn.Module):
     """A recipe's model, what it reads, and its loss."""
@@ -52,7 +49,7 @@ class Computation(nn.Module):
         )
         with torch.no_grad():
             right = (logits.argmax(-1) == labels).sum()
-            total = (labels != NO_LABEL).sum()
+            total = (labels != tasks.NO_LABEL).sum()
             sums = torch.stack((loss.float() * total, right, total))
         return loss, sums
 

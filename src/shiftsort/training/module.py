@@ -15,7 +15,7 @@ from torch.nn.functional import cross_entropy
 from .. import recipes, tasks
 from . import build, graph, schedule, shards
 from .batches import Counted, seed_of
-from .computation import NO_LABEL, Computation, set_seed
+from .computation import Computation, set_seed
 
 
 @dataclass(frozen=True)
@@ -152,15 +152,15 @@ class TrainingModule(pl.LightningModule):
     def _judge(self, batch: Counted) -> None:
         logits = self(batch.inputs, batch.lengths).float()
         labels = batch.labels.clone()
-        labels[~batch.counted] = NO_LABEL
+        labels[~batch.counted] = tasks.NO_LABEL
         logits, labels = logits.flatten(0, -2), labels.flatten()
         places = logits.topk(min(5, logits.shape[-1]), dim=-1).indices == labels[:, None]
         self._sums += torch.stack(
             (
-                cross_entropy(logits, labels, reduction="sum", ignore_index=NO_LABEL),
+                cross_entropy(logits, labels, reduction="sum", ignore_index=tasks.NO_LABEL),
                 places[:, 0].sum(),
                 places.sum(),
-                (labels != NO_LABEL).sum(),
+                (labels != tasks.NO_LABEL).sum(),
             )
         )
 
