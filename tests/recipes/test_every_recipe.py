@@ -25,6 +25,13 @@ def test_its_model_fits_its_task(name: str) -> None:
         build.model(recipe, _facts(recipe))
 
 
+@pytest.mark.parametrize("name", ["google/image/mha", "mega/pathfinder/csp", "lra/pathx/s4d"])
+def test_padding_within_an_image_is_refused_and_not_passed_over(name: str) -> None:
+    recipe, _ = recipes.override(recipes.get(name), ["task_settings.black_is_padding=true"])
+    with pytest.raises(ValueError, match="black_is_padding puts padding anywhere"):
+        build.model(recipe, _facts(recipe))
+
+
 def _shallow(recipe: recipes.Recipe) -> recipes.Recipe:
     """Two samples and one layer of full width; the sequence is cut in the facts."""
     model = dataclasses.replace(recipe.model, depth=1)

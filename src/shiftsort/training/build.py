@@ -19,6 +19,11 @@ def model(recipe: recipes.Recipe, facts: tasks.Facts) -> nn.Module:
     vocabulary: int | None = facts.vocabulary
     if vocabulary is None:
         raise ValueError(f"{kind} reads tokens, and {recipe.task} has pixels; give it a vit recipe")
+    if facts.padding is not None and facts.image is not None:
+        raise ValueError(
+            "black_is_padding puts padding anywhere, and models take it on the right alone; "
+            "leave it out"
+        )
     if kind == "encoder":
         return models.Encoder(vocabulary=vocabulary, **common, **size)
     if size.pop("pixels"):
