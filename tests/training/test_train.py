@@ -122,6 +122,15 @@ def test_the_speed_leaves_checkpoints_out(
     assert 12 / result["steps_per_second"] < hour
 
 
+def test_gradients_are_no_longer_than_the_clip(tiny, digits: Path, tmp_path: Path) -> None:
+    recipe = tiny("steps=1", "clip=0.01", "choose_on=nothing")
+    training.train(recipe, tmp_path, data=digits, machine=_QUIET)
+    state = torch.load(tmp_path / "checkpoints/step-00000001/state.pt", weights_only=True)
+    means = [each["exp_avg"] for each in state["optimiser"]["state"].values()]
+    norm = torch.cat([mean.flatten() for mean in means]).norm()
+    assert norm == pytest.approx((1 - recipe.optimiser.beta1) * 0.01, rel=1e-3)
+
+
 def test_a_run_is_not_written_over(tiny, digits: Path, tmp_path: Path) -> None:
     folder.create(tmp_path, tiny(), {}, "")
     with pytest.raises(training.RunError, match="has a run already"):
