@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from lightning.pytorch.utilities import rank_zero_only
 
 from shiftsort import recipes, training
 from shiftsort.training import checkpoints
@@ -136,6 +137,22 @@ def test_a_run_killed_behind_its_last_update_is_only_tested(
     result = training.resume(tmp_path, data=digits, machine=_QUIET, say=lambda message: None)
     assert _same(_weights(tmp_path), weights)
     assert result["test"] == expected["test"]
+
+
+def test_of_several_processes_one_goes_on_aloud_and_probes_the_disk(
+    tiny, digits: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _train_and_stop_after(1, monkeypatch, tiny(), tmp_path, digits)
+    probed: list[Path] = []
+    require_room = checkpoints.require_room
+    monkeypatch.setattr(
+        checkpoints, "require_room", lambda run, size: probed.append(run) or require_room(run, size)
+    )
+    monkeypatch.setattr(rank_zero_only, "rank", 1)
+    told: list[str] = []
+    training.resume(tmp_path, data=digits, machine=_QUIET, say=told.append)
+    assert not probed
+    assert not any("going on" in message for message in told)
 
 
 def test_a_checkpoint_half_written_is_not_one(tmp_path: Path) -> None:

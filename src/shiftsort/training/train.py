@@ -31,6 +31,10 @@ def _unseen(done: int, total: int) -> None:
     pass
 
 
+def _unheard(message: str) -> None:
+    pass
+
+
 @dataclass(frozen=True)
 class Machine:
     """Where a run happens; it decides nothing of what comes out but the last digits."""
@@ -93,7 +97,10 @@ def resume(
         )
     opened = _open(recipe, data, machine, making)
     graphs = _graphs(recipe, opened, machine)
-    checkpoints.require_room(run, _bytes(recipe, opened))
+    if is_first_process():
+        checkpoints.require_room(run, _bytes(recipe, opened))
+    else:
+        say = _unheard
     checkpoint = checkpoints.newest(run, say)
     step = 0 if checkpoint is None else checkpoint.step
     say(f"{run}: going on behind update {step}" if step else f"{run}: starting again")
