@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from shiftsort import mixers, recipes, training
+from shiftsort import mixers, recipes, tasks, training
 from shiftsort.training import checkpoints, graph
 
 _CPU, _CUDA = torch.device("cpu"), torch.device("cuda")
@@ -63,6 +63,23 @@ def test_the_runs_before_a_capture_leave_no_trace_and_draw_nothing(
     _assert_equal(tmp_path / "plain", tmp_path / "graph")
 
 
+def test_what_is_added_up_keeps_no_step(tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All that a captured step gives out in floating point asks for a gradient."""
+    facts = tasks.get("digits").facts()
+    module = training.TrainingModule(tiny(), facts, steps=3, updates_per_epoch=10)
+    forward = module.computation.forward
+
+    def captured(*batch: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        loss, sums = forward(*batch)
+        return loss, sums + 0 * loss
+
+    monkeypatch.setattr(module.computation, "forward", captured)
+    inputs, labels = torch.randint(256, (2, 1, 8, 8)), torch.tensor([3, 4])
+    outputs = module.training_step(tasks.Batch(inputs, torch.tensor([64, 64]), labels), 0)
+    assert outputs["loss"].requires_grad
+    assert not outputs["sums"].requires_grad
+
+
 def test_statistics_are_as_before_the_capture(monkeypatch: pytest.MonkeyPatch) -> None:
     step = nn.BatchNorm1d(3)
     before = {name: buffer.clone() for name, buffer in step.named_buffers()}
@@ -90,8 +107,6 @@ def test_a_graph_trains_as_plain_launches_do(
 def test_a_padded_sequence_can_be_captured(name: str) -> None:
     words = ["depth=1", "batch=2", "steps=3", "task_settings.max_length=600"]
     recipe, _ = recipes.override(recipes.get(name), words)
-    from shiftsort import tasks
-
     facts = tasks.get("listops", max_length=600).facts()
     module = training.TrainingModule(recipe, facts, steps=3, updates_per_epoch=10).cuda()
     inputs = torch.randint(1, 16, (2, 600), device="cuda")

@@ -123,8 +123,9 @@ class TrainingModule(pl.LightningModule):
             # As if nothing had been drawn while it was captured.
             self._seed_step(batch_idx)
         loss, sums = self.computation(*arguments)
-        # Lightning divides what it calls the loss by the parts of a batch; the sums stay.
-        return {"loss": loss, "sums": sums}
+        # Lightning divides what it calls the loss by the parts of a batch; the sums stay. A graph
+        # makes them ask for a gradient, and added up they would keep every step.
+        return {"loss": loss, "sums": sums.detach()}
 
     def on_validation_epoch_start(self) -> None:
         self._begin()
