@@ -248,9 +248,8 @@ class Recorder(pl.Callback):
             return
         self._steps += 1
         self._shown += 1
-        early = (
-            module.step & (module.step - 1) == 0
-        )  # 1, 2, 4, ...: a long run is soon seen to learn
+        # At 1, 2, 4, ... too: where steps are slow, it is soon seen that it learns.
+        early = module.step & (module.step - 1) == 0
         if early or module.step % self.every == 0 or module.step == module.steps:
             self._record(trainer, module)
         elif self._zero:
