@@ -66,7 +66,7 @@ class CSP(nn.Module):
             sizes["samples"] = samples
         for name, value in sizes.items():
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ValueError(f"{name} must be a positive integer, got {value}")
+                raise ValueError(f"{name} must be a positive integer, got {value!r}")
         if not 0 <= layer < depth:
             raise ValueError(f"layer must be in [0, depth), got layer={layer} with depth={depth}")
         self.group_size = group_size

@@ -78,6 +78,7 @@ def test_layer_compares_with_attention_and_a_bare_projection(tmp_path):
         (["--dtype", "int8"], "--dtype must be one of float32, bfloat16"),
         (["--steps", "cubic"], "--steps must be one of linear, exponential, heads, none"),
         (["--order", "falling"], "--order must be one of reference, ascending, got 'falling'"),
+        (["--device", "tpu"], "--device must be cpu, or cuda where torch sees a GPU, got 'tpu'"),
         (["--only", "nobody"], "--only nobody names none of these candidates: copy; clone; csp"),
     ],
 )

@@ -30,7 +30,7 @@ def test_a_recipe_is_trained(tmp_path: Path) -> None:
 
     code, _, err = _train("digits/mha", "--data", str(tmp_path / "data"), "--out", str(run))
     assert code == 1
-    assert "has a run already" in err
+    assert "has a run that has ended" in err
 
     code, _, err = _train("digits/csp", "--resume", str(run))
     assert code == 1
@@ -84,3 +84,25 @@ def test_a_folder_that_is_no_run_is_told(tmp_path: Path) -> None:
 def test_a_traceback_only_with_debug(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["train", "--resume", str(tmp_path), "--debug"])
     assert type(result.exception).__name__ == "RunError"
+
+
+@pytest.mark.parametrize(
+    ("made", "words"),
+    [
+        ((), "interrupted\n"),
+        (("recipe.json",), "interrupted before its first checkpoint; begin again with: "),
+        (("recipe.json", "checkpoints/step-00000001"), "interrupted; go on with: "),
+    ],
+)
+def test_an_interrupted_run_says_what_is_left_of_it(
+    made: tuple[str, ...], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*arguments: object, **options: object) -> None:
+        for name in made:
+            (tmp_path / name).mkdir(parents=True)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("shiftsort.training.train", interrupted)
+    code, _, err = _train("digits/csp", "--out", str(tmp_path))
+    assert code == 130
+    assert words in err

@@ -64,6 +64,11 @@ def test_a_seed_given_by_hand_is_not_a_change(tmp_path):
     assert experiment.changed == ""
 
 
+def test_epochs_that_steps_have_put_out_are_no_change(tmp_path):
+    (experiment,) = read(write(tmp_path, result(overrides={"epochs": None, "steps": 9})))
+    assert experiment.changed == "steps=9"
+
+
 def test_names_are_as_short_as_they_can_be():
     def named(*changes):
         made = [summary.Experiment((runs._run("x", result(**change)),)) for change in changes]

@@ -95,6 +95,14 @@ def test_what_does_not_fit_is_said_in_one_line(
     assert "\n" not in str(raised.value)
 
 
+def test_an_empty_file_is_said_in_one_line(tmp_path: Path) -> None:
+    for name in ("empty.npy", "empty.txt"):
+        file = tmp_path / name
+        file.touch()
+        with pytest.raises(tasks.DataError, match=rf"{name} cannot be read as listops: "):
+            _read("listops", file)
+
+
 def test_other_files_are_refused(tmp_path: Path) -> None:
     file = tmp_path / "words.txt"
     with pytest.raises(tasks.DataError, match="is not a file"):

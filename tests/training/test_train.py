@@ -184,3 +184,35 @@ def test_a_recipe_that_cannot_be_leaves_no_folder(
     with pytest.raises(recipes.RecipeError, match=message):
         training.train(tiny(*words), tmp_path / "run", data=digits, machine=_QUIET)
     assert not (tmp_path / "run").exists()
+
+
+def test_a_long_run_is_soon_seen_to_learn(
+    tiny, digits: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shiftsort.training.callbacks._SILENCE", 0)
+    said: list[str] = []
+    recipe = tiny("steps=12", "every=12")
+    training.train(recipe, tmp_path, data=digits, machine=_QUIET, say=said.append)
+    first, *_, last = [line for line in said if ": step " in line]
+    assert "step 1 of 12  loss " in first
+    assert first.endswith(" left")
+    assert "step 12 of 12  loss " in last
+    assert not last.endswith(" left")
+    with (tmp_path / "metrics.csv").open() as file:
+        steps = [int(row["step"]) for row in csv.DictReader(file)]
+    assert steps == [1, 2, 4, 6, 8, 10, 12, 12], "each power of two, and every second step"
+
+
+def test_the_bar_shows_steps_and_news_in_80_columns() -> None:
+    from rich.console import Console
+    from rich.progress import MofNCompleteColumn
+
+    from shiftsort.training.callbacks import _Bar
+
+    news = "loss 0.073  accuracy 96.9 %  5,048 samples/s  validation 97.6 %"
+    bar = _Bar(MofNCompleteColumn(), console=Console(width=80))
+    bar.add_task("digits/csp", total=800, completed=40, news=news)
+    with bar.console.capture() as drawn:
+        bar.console.print(bar.get_renderable())
+    assert "40/800" in drawn.get()
+    assert news in drawn.get()

@@ -24,6 +24,7 @@ app = typer.Typer(
     help="Attention by shifting and sorting: run, measure and see it.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",  # else the lines of a docstring stay broken where they are
 )
 
 

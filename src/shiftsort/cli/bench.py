@@ -146,7 +146,7 @@ def data(
     from shiftsort.benchmarks import data as bench
     from shiftsort.benchmarks import record, table
 
-    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    device = _device(device)
     with Console(stderr=True).status("starting") as status:
         rows = list(bench.measure(device, 0.1 if quick else 2.0, quick, status.update))
     table.print_data(rows, record.device_name(device), table.console())
@@ -289,7 +289,7 @@ def _cases(
 
     from shiftsort.benchmarks.case import default_cases
 
-    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    device = _device(device)
     _require(steps in KINDS, f"--steps must be one of {', '.join(KINDS)}, got {steps!r}")
     _require(order in ORDERS, f"--order must be one of {', '.join(ORDERS)}, got {order!r}")
     defaults = default_cases(device)

@@ -39,11 +39,12 @@ def recipes(
             known.get(part or "")  # says which name is near
     with errors.one_line("recipes", debug=False):
         ours = _measured(folder)
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1))
-    table.add_column("recipe", no_wrap=True)
-    table.add_column("mixer")
-    for heading in ("training", "paper %", "ours %"):
-        table.add_column(heading, justify="right")
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
+    for heading in ("recipe", "mixer"):
+        table.add_column(heading, no_wrap=True)
+    for heading in ("training", "paper %"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("ours %", justify="right")
     for name in found:
         recipe = known.get(name)
         paper = "" if recipe.paper is None else f"{recipe.paper.top1:.2f}"

@@ -112,7 +112,7 @@ def _require_known(table: str, known: list[str]) -> None:
         near = difflib.get_close_matches(table, known, n=1)
         hint = f"did you mean {near[0]!r}? " if near else ""
         raise typer.BadParameter(
-            f"there is no table {table!r}; {hint}There are: {', '.join(known)}",
+            f"there is no table {table!r}; {hint}there are: {', '.join(known)}",
             param_hint="TABLE",
         )
 

@@ -64,6 +64,9 @@ def study(
                 taken = " [--run RUN]" if catalog.takes_runs(known) else ""
                 typer.echo(f"{known}{taken}: {catalog.about(known)}")
             return
+    with errors.one_line("study", debug=debug, code=errors.WRONG):
+        catalog.get(name)
+    with errors.one_line("study", debug=debug):
         found = catalog.measure(name, runs or (), data)
         paths = catalog.save(name, found, out)
         paths.append(out / f"study-{name}.json")

@@ -83,12 +83,18 @@ def train(
         try:
             result = _train(chosen, overrides, data, run, resume is not None, machine)
         except KeyboardInterrupt:
-            begun = (run / "recipe.json").exists()
-            again = f"; go on with: shiftsort train --resume {run}" if begun else ""
-            errors.say(f"shiftsort train: interrupted{again}")
+            errors.say(f"shiftsort train: interrupted{_again(run)}")
             raise typer.Exit(errors.INTERRUPTED) from None
         if result is not None:
             _tell(run, result)
+
+
+def _again(run: Path) -> str:
+    if not (run / "recipe.json").exists():
+        return ""
+    saved = any((run / "checkpoints").glob("step-*"))
+    how = "; go on" if saved else " before its first checkpoint; begin again"
+    return f"{how} with: shiftsort train --resume {run}"
 
 
 def _default_run(recipe: "Recipe") -> Path:

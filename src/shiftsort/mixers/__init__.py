@@ -126,8 +126,8 @@ def _class(name: str) -> type[Mixer]:
     if name in _BY_NAME:
         return _BY_NAME[name]
     near = difflib.get_close_matches(name, _BY_NAME, n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
-    raise ValueError(f"no mixer is called {name!r}{hint} There are: {', '.join(_BY_NAME)}")
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    raise ValueError(f"no mixer is called {name!r}; {hint}there are: {', '.join(_BY_NAME)}")
 
 
 __all__ = ["About", "Mixer", "about", "build", "describe", "names", "options_of", "valid_samples"]

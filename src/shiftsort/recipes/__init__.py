@@ -66,5 +66,5 @@ def get(name: str) -> Recipe:
     if name in _RECIPES:
         return _RECIPES[name]()
     near = difflib.get_close_matches(name, _RECIPES, n=3, cutoff=0.5)
-    hint = f"did you mean {' or '.join(near)}?" if near else "See: shiftsort recipes"
+    hint = f"did you mean {' or '.join(near)}?" if near else "see: shiftsort recipes"
     raise RecipeError(f"no recipe is called {name!r}; {hint}")

@@ -80,8 +80,11 @@ def _find(recipe: Recipe, key: str) -> str:
             return f"{path}.{option}"
     short = {path.rpartition(".")[2]: path for path in known}
     near = difflib.get_close_matches(key, [*known, *short], n=1)
-    hint = f"did you mean {short.get(near[0], near[0])}? " if near else ""
-    raise RecipeError(f"no field is called {key!r}; {hint}There are: {', '.join(known)}")
+    if near:
+        hint = f"did you mean {short.get(near[0], near[0])}?"
+    else:
+        hint = f"there are: {', '.join(known)}"
+    raise RecipeError(f"no field is called {key!r}; {hint}")
 
 
 def _value(recipe: Recipe, path: str, text: str) -> Any:

@@ -107,4 +107,6 @@ def _identity(run: Run) -> str:
 
 
 def _changes(run: Run) -> dict[str, Any]:
-    return {key: value for key, value in run.overrides.items() if key != "seed"}
+    """Without the seed, and without the epochs or steps that the other of the two has put out."""
+    out = {name for name in ("epochs", "steps") if run.overrides.get(name) is None} | {"seed"}
+    return {key: value for key, value in run.overrides.items() if key not in out}

@@ -43,7 +43,7 @@ def get(name: str) -> ModuleType:
         return STUDIES[name]
     near = difflib.get_close_matches(name, STUDIES, n=1)
     hint = f"did you mean {near[0]!r}? " if near else ""
-    raise ValueError(f"no study is called {name!r}; {hint}There are: {', '.join(STUDIES)}")
+    raise ValueError(f"no study is called {name!r}; {hint}there are: {', '.join(STUDIES)}")
 
 
 def about(name: str) -> str:

@@ -27,7 +27,7 @@ def read(task: Task, path: Path) -> tuple[Tensor, Tensor]:
         if not samples:
             raise ValueError("there is no sample in it")
         return _padded(samples, facts)
-    except (OSError, ValueError) as error:
+    except (EOFError, OSError, ValueError) as error:
         raise DataError(f"{path} cannot be read as {task.name}: {error}") from None
 
 

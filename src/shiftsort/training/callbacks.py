@@ -1,15 +1,17 @@
 """What happens beside the training: the average of the weights, checkpoints, records, the bar."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import lightning.pytorch as pl
 import torch
 from lightning.pytorch.loggers import TensorBoardLogger
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.text import Text
 from torch import Tensor
 from torch.distributed.checkpoint.state_dict import (
     StateDictOptions,
@@ -27,6 +29,9 @@ from .module import TrainingModule
 #: Whole tensors on the CPU of rank 0, however the model is spread.
 _WHOLE = StateDictOptions(full_state_dict=True, cpu_offload=True)
 _SPREAD = StateDictOptions(full_state_dict=True)
+
+#: Seconds: how long the bar remembers speeds, and after how many a log without a bar gets a line.
+_PATIENCE, _SILENCE = 600, 60
 
 
 def whole_weights(module: TrainingModule) -> dict[str, Tensor]:
@@ -177,6 +182,15 @@ class Tested(pl.Callback):
         load_weights(module, checkpoints.load_weights(self.weights))
 
 
+class _Bar(Progress):
+    """The bar, and below it what is new: in one line they do not fit into 80 columns."""
+
+    def get_renderables(self) -> Iterable[RenderableType]:
+        yield self.make_tasks_table(self.tasks)
+        for task in self.tasks:
+            yield Text(task.fields["news"], no_wrap=True, overflow="ellipsis")
+
+
 class Recorder(pl.Callback):
     """metrics.csv, TensorBoard, and the progress bar, or lines where `say` is given."""
 
@@ -204,10 +218,11 @@ class Recorder(pl.Callback):
                 BarColumn(),
                 MofNCompleteColumn(),
                 TimeRemainingColumn(),
-                TextColumn("{task.fields[news]}"),
             )
-            console = Console(stderr=True)
-            self._progress = Progress(*columns, console=console)
+            # A step may take a minute, and two of them must be seen to tell the speed.
+            self._progress = _Bar(
+                *columns, console=Console(stderr=True), speed_estimate_period=_PATIENCE
+            )
             if self.say is None:
                 self._progress.start()
             self._line = self._progress.add_task(
@@ -218,6 +233,7 @@ class Recorder(pl.Callback):
         self._steps = self._shown = 0
         self._busy = 0.0
         self._mark = self._window = self._now()
+        self._said = self._began = time.monotonic()
 
     def on_train_batch_start(
         self, trainer: pl.Trainer, module: TrainingModule, batch: Any, batch_idx: int
@@ -234,10 +250,12 @@ class Recorder(pl.Callback):
             return
         self._steps += 1
         self._shown += 1
-        if module.step % self.every == 0 or module.step == module.steps:
+        # At 1, 2, 4, ... too: where steps are slow, it is soon seen that it learns.
+        early = module.step & (module.step - 1) == 0
+        if early or module.step % self.every == 0 or module.step == module.steps:
             self._record(trainer, module)
-        elif self._zero and self.say is None:
-            self._progress.update(self._line, completed=module.step)
+        elif self._zero:
+            self._show(module, False)
 
     def _record(self, trainer: pl.Trainer, module: TrainingModule) -> None:
         loss, right, total = trainer.strategy.reduce(self._sums, reduce_op="sum").tolist()
@@ -302,8 +320,16 @@ class Recorder(pl.Callback):
         news = "  ".join(text for text in self._news.values() if text)
         if self.say is None:
             self._progress.update(self._line, completed=module.step, news=news)
-        elif milestone:
-            self.say(f"{module.recipe.name}: step {module.step:,} of {module.steps:,}  {news}")
+            return
+        now = time.monotonic()
+        if milestone or now - self._said > _SILENCE:
+            self._said = now
+            done, left = module.step - module.first, module.steps - module.step
+            time_left = timedelta(seconds=round((now - self._began) / done * left))
+            self.say(
+                f"{module.recipe.name}: step {module.step:,} of {module.steps:,}  {news}"
+                + (f"  {time_left} left" if left else "")
+            )
 
     def _write(self, module: TrainingModule, **values: float | None) -> None:
         if self._zero:

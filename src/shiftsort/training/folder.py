@@ -33,6 +33,8 @@ _PACKAGES = ("torch", "lightning", "triton", "numpy", "safetensors", "torchvisio
 
 def require_fresh(run: Path) -> None:
     """No run is written over."""
+    if (run / RESULT).exists():
+        raise RunError(f"{run} has a run that has ended; choose another folder with --out")
     if (run / RECIPE).exists():
         raise RunError(
             f"{run} has a run already; go on with it with --resume {run}, "
