@@ -210,6 +210,19 @@ def test_tiles_that_end_anywhere_in_a_sequence(host: pytest.MonkeyPatch) -> None
 
 
 @needs_compiler
+@pytest.mark.usefixtures("host")
+def test_a_permutation_that_is_kept_in_more_than_it_needs() -> None:
+    """As a traced program does that has groups of 300 and meets a shorter sequence."""
+    v, steps = torch.randn(2, 40, 3), torch.tensor([0, 3, 7])
+    y, packed = sorts.forward(v, steps, None, 300, False, Packing.SHORTS)
+    y_narrow, narrow = sorts.forward(v, steps, None, 300, False, Packing.BYTES)
+    assert (packed.dtype, narrow.dtype) == (torch.uint16, torch.uint8)
+    assert torch.equal(packed.long(), narrow.long())
+    assert torch.equal(sorts.permute(y, packed, steps, None, 300, True), v)
+    assert torch.equal(sorts.permute(y_narrow, narrow, steps, None, 300, True), v)
+
+
+@needs_compiler
 @pytest.mark.usefixtures("poisoned")
 @pytest.mark.parametrize("order_in_memory", ["bnc", "bcn"])
 def test_a_group_that_no_block_can_hold_is_permuted_directly(

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from . import nvrtc
-from .layout import Packing, empty_like_layout, empty_packed, packing_of
+from .layout import Packing, empty_like_layout, empty_packed, index_dtype, packing_of
 from .ranks import COUNTED, count_ranks
 
 #: The largest group that one block sorts in its shared memory.
@@ -60,11 +60,14 @@ def forward(
     packing: Packing,
 ) -> tuple[Tensor, Tensor]:
     """y and, for each sample, where in its group it comes from."""
-    y_bnc, packed = empty_like_layout(v_bnc), empty_packed(packing, v_bnc)
     batch, samples, _ = v_bnc.shape
-    if v_bnc.numel() == 0:
-        return y_bnc, packed
     size = samples if group_size is None else min(group_size, samples)
+    keep = packing is not Packing.NOTHING
+    narrow = Packing.BYTES if size <= 256 else Packing.SHORTS
+    y_bnc = empty_like_layout(v_bnc)
+    packed = empty_packed(narrow if keep else packing, v_bnc)
+    if v_bnc.numel() == 0:
+        return y_bnc, empty_packed(packing, v_bnc)
     launch = _launch_groups if size <= _in_registers(v_bnc.dtype) else _launch_radix
     ranks = None
     if not ascending:
@@ -75,10 +78,10 @@ def forward(
             first = v_bnc[:, :, :1]
             launch(["RANKS", "KEEP=1", "REFERENCE=0"], first, steps, lengths, size, None, first,
                    ranks)  # fmt: skip
-    keep = packing is not Packing.NOTHING
     launch([f"KEEP={int(keep)}", f"REFERENCE={int(not ascending)}"], v_bnc, steps, lengths, size,
            ranks, y_bnc, packed)  # fmt: skip
-    return y_bnc, packed
+    # A traced program, which does not know how long its sequences will be, may want it wider.
+    return y_bnc, packed.to(index_dtype(packing)) if keep else packed
 
 
 def _place_dtype(size: int) -> torch.dtype:
