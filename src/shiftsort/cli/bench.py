@@ -232,6 +232,22 @@ def show(
     typer.echo(f"`{document['command']}` ({document['device']}, {document['date'][:10]}{commit})")
 
 
+@app.command()
+def targets(
+    files: Annotated[list[Path], typer.Argument(help="What --json of operator and layer wrote.")],
+    markdown: Annotated[bool, typer.Option("--markdown", help="As a table of the docs.")] = False,
+) -> None:
+    """Hold the files of a bench against what the kernels are to reach on an H200."""
+    from shiftsort.benchmarks import record, table
+    from shiftsort.benchmarks.targets import judge
+
+    try:
+        findings = judge(record.read(file) for file in files)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="FILES") from None
+    table.print_targets(findings, table.Page() if markdown else table.console())
+
+
 def _train(
     bench: str,
     some: list["Trainee"],
