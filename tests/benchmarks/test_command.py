@@ -103,6 +103,10 @@ def test_the_script_for_a_gpu_asks_for_what_there_is(tmp_path):
     for module, which, group, name, *options in asked:
         assert (module, which, group) == ("-m", "shiftsort.cli", "bench")
         bench.commands[name].make_context(name, options)
+    silent = subprocess.run(
+        [script, tmp_path / "out", "tests"], env=environment, capture_output=True, text=True
+    )
+    assert (silent.returncode, "no tests were found" in silent.stdout) == (1, True)
     unknown = subprocess.run([script, tmp_path / "out", "nothing"], env=environment)
     assert unknown.returncode == 2
 
