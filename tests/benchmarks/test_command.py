@@ -9,7 +9,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from shiftsort.benchmarks import memory
+from shiftsort.benchmarks import memory, permutations
 from shiftsort.cli.app import app
 
 
@@ -100,12 +100,47 @@ def test_the_script_for_a_gpu_asks_for_what_there_is(tmp_path):
     assert done.returncode == 0
     bench = typer.main.get_command(app).commands["bench"]
     asked = [line.split() for line in (tmp_path / "python.log").read_text().splitlines()]
-    assert len(asked) == 8
+    assert len(asked) == 7
     for module, which, group, name, *options in asked:
         assert (module, which, group) == ("-m", "shiftsort.cli", "bench")
         bench.commands[name].make_context(name, options)
+    silent = subprocess.run(
+        [script, tmp_path / "out", "tests"], env=environment, capture_output=True, text=True
+    )
+    assert (silent.returncode, "no tests were found" in silent.stdout) == (1, True)
     unknown = subprocess.run([script, tmp_path / "out", "nothing"], env=environment)
     assert unknown.returncode == 2
+
+
+def test_the_script_for_a_gpu_stops_a_part_at_its_limit(tmp_path):
+    python = tmp_path / "python"
+    python.write_text("#!/bin/sh\nexec sleep 60\n")
+    python.chmod(0o755)
+    script = Path(__file__).parents[2] / ".ci" / "gpu"
+    environment = os.environ | {"PYTHON": str(python), "LIMIT": "1"}
+    done = subprocess.run(
+        [script, tmp_path, "layer"], env=environment, capture_output=True, text=True, timeout=50
+    )
+    assert done.returncode == 1
+    assert "stopped at the limit" in done.stdout
+    assert "no time left for" in done.stdout
+
+
+def test_what_a_bench_has_measured_stays_when_it_is_stopped(tmp_path, monkeypatch):
+    path = tmp_path / "run.json"
+    prepare = permutations._prepare_copy
+
+    def stop_at_the_second_shape(case):
+        if case.samples == 32:
+            raise KeyboardInterrupt
+        return prepare(case)
+
+    monkeypatch.setattr(permutations, "_prepare_copy", stop_at_the_second_shape)
+    shapes = ["--shape", "1x16x4", "--shape", "1x32x4", "--groups", "1"]
+    result = run("operator", "--device", "cpu", *shapes, "--quick", "--only", "csp",
+                 "--json", str(path))  # fmt: skip
+    assert result.exit_code != 0
+    assert {r["shape"][1] for r in json.loads(path.read_text())["results"]} == {16}
 
 
 def test_short_names_of_dtypes(tmp_path):

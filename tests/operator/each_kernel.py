@@ -13,8 +13,12 @@ LAYOUTS = {
     "token-major": lambda v: v,
     "channel-major": lambda v: v.transpose(1, 2).contiguous().transpose(1, 2),
 }
-# group size, samples: pairs on aligned and ragged rows, both homes of the network, the radix
-CASES = ((1, 64), (2, 64), (2, 61), (8, 50), (100, 250), (None, 1100))
+# group size, samples: pairs on aligned and ragged rows, both homes of the network in short rows and
+# in long ones, the radix, a group that no block can hold
+CASES = (
+    *((1, 64), (2, 64), (2, 61), (8, 50), (8, 600), (100, 250), (100, 1000), (None, 1100)),
+    (None, 60_000),
+)
 
 
 def bits(x: Tensor) -> Tensor:
@@ -45,6 +49,7 @@ def main() -> None:
                         if not torch.equal(bits(mine), bits(theirs)):
                             raise SystemExit(f"wrong: {layout}, G={group_size}, N={samples}")
                     done += 1
+        print(f"{layout}: done", flush=True)
     print(f"{done} runs")
 
 

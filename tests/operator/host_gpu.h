@@ -124,6 +124,9 @@ template <typename T> inline T exchange(T value, unsigned from) {
 inline void __syncthreads() { gpu::wait(gpu::block); }
 inline void __syncwarp() { gpu::wait(gpu::warps[threadIdx.x / 32]); }
 
+template <typename T> inline T __shfl_sync(unsigned, T value, int lane) {
+  return gpu::exchange(value, lane % 32);
+}
 template <typename T> inline T __shfl_xor_sync(unsigned, T value, unsigned mask) {
   return gpu::exchange(value, (threadIdx.x % 32) ^ mask);
 }

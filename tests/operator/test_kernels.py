@@ -42,6 +42,7 @@ class Case:
 BF16, FP16, FP32, FP64 = torch.bfloat16, torch.float16, torch.float32, torch.float64
 UGLY = ((2, 1, 3), (1, 2, 5), (2, 7, 2), (3, 16, 4), (1, 33, 9), (2, 100, 5), (1, 257, 6))
 WIDE = ((1, 1104, 5), (2, 1101, 3))  # more than one tile or run of a row
+SHORT = ((2, 64, 19), (1, 196, 9), (2, 20, 35))  # rows that share a warp, a block
 LONG = ((1, 1100, 3), (2, 1537, 2))
 
 HOST_CASES = [
@@ -55,6 +56,10 @@ HOST_CASES = [
     Case("sorts", 16, FP32, "reference", "cbn", (*UGLY, (1, 512, 2))),
     Case("sorts", 33, FP16, "ascending", "bcn", (*UGLY, *WIDE)),
     Case("sorts", 256, BF16, "reference", "bnc", (*UGLY, (1, 1024, 2))),
+    Case("sorts", 8, BF16, "reference", "bnc", SHORT),
+    Case("sorts", 7, FP32, "ascending", "bcn", SHORT),
+    Case("sorts", None, FP32, "reference", "bnc", SHORT),
+    Case("sorts", None, FP16, "ascending", "cbn", SHORT),
     Case("sorts", None, BF16, "reference", "bcn", LONG),
     Case("sorts", 1200, FP32, "ascending", "cbn", (*LONG, (1, 2500, 2))),
 ]
@@ -124,6 +129,14 @@ def poisoned(monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.setattr(family, name, lambda *a, made=made, **k: filled(made(*a, **k)))
 
 
+@pytest.fixture
+def host(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """Kernels run on the host, with the shared memory of an H200."""
+    monkeypatch.setattr(nvrtc, "kernel", host_gpu.kernel)
+    monkeypatch.setattr(nvrtc, "shared_memory", lambda device: 227 * 1024)
+    return monkeypatch
+
+
 def check(case: Case, shape: tuple[int, int, int], device: str, *, padded: bool) -> None:
     batch, samples, channels = shape
     family = FAMILIES[case.family]
@@ -168,34 +181,56 @@ def check(case: Case, shape: tuple[int, int, int], device: str, *, padded: bool)
 
 
 @needs_compiler
-@pytest.mark.usefixtures("poisoned")
+@pytest.mark.usefixtures("poisoned", "host")
 @pytest.mark.parametrize("case", HOST_CASES, ids=str)
-def test_on_the_host(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nvrtc, "kernel", host_gpu.kernel)
+def test_on_the_host(case: Case) -> None:
     for shape in case.shapes:
         for padded in (False, True):
             check(case, shape, "cpu", padded=padded)
 
 
 @needs_compiler
-def test_a_strip_that_does_not_fit_is_halved(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_strip_that_does_not_fit_is_halved(host: pytest.MonkeyPatch) -> None:
     """Shifts that differ by more than shared memory holds, down to one channel at a time."""
-    monkeypatch.setattr(nvrtc, "kernel", host_gpu.kernel)
-    monkeypatch.setattr(columns, "_ROOM", 1024)
+    host.setattr(columns, "_ROOM", 1024)
     case = Case("columns", 2, BF16, "reference", "bnc", ())
     for shape in ((1, 200, 16), (1, 300, 33)):
         check(case, shape, "cpu", padded=False)
 
 
 @needs_compiler
-def test_tiles_that_end_anywhere_in_a_sequence(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tiles_that_end_anywhere_in_a_sequence(host: pytest.MonkeyPatch) -> None:
     """Many of them, so that shifts wrap and lengths end in, before and behind a tile."""
-    monkeypatch.setattr(nvrtc, "kernel", host_gpu.kernel)
-    monkeypatch.setattr(columns, "_TILE", 32)
+    host.setattr(columns, "_TILE", 32)
     case = Case("columns", 2, BF16, "reference", "bnc", ())
     for shape in ((3, 31, 7), (3, 65, 40), (4, 150, 9)):
         for padded in (False, True):
             check(case, shape, "cpu", padded=padded)
+
+
+@needs_compiler
+@pytest.mark.usefixtures("host")
+def test_a_permutation_that_is_kept_in_more_than_it_needs() -> None:
+    """As a traced program does that has groups of 300 and meets a shorter sequence."""
+    v, steps = torch.randn(2, 40, 3), torch.tensor([0, 3, 7])
+    y, packed = sorts.forward(v, steps, None, 300, False, Packing.SHORTS)
+    y_narrow, narrow = sorts.forward(v, steps, None, 300, False, Packing.BYTES)
+    assert (packed.dtype, narrow.dtype) == (torch.uint16, torch.uint8)
+    assert torch.equal(packed.long(), narrow.long())
+    assert torch.equal(sorts.permute(y, packed, steps, None, 300, True), v)
+    assert torch.equal(sorts.permute(y_narrow, narrow, steps, None, 300, True), v)
+
+
+@needs_compiler
+@pytest.mark.usefixtures("poisoned")
+@pytest.mark.parametrize("order_in_memory", ["bnc", "bcn"])
+def test_a_group_that_no_block_can_hold_is_permuted_directly(
+    host: pytest.MonkeyPatch, order_in_memory: str
+) -> None:
+    host.setattr(nvrtc, "shared_memory", lambda device: 1024)
+    case = Case("sorts", 600, FP32, "reference", order_in_memory, ())
+    for shape in ((1, 601, 2), (2, 2100, 2)):
+        check(case, shape, "cpu", padded=shape[0] == 2)
 
 
 @pytest.mark.gpu
@@ -213,6 +248,23 @@ def test_on_the_gpu(case: Case) -> None:
 def test_long_groups_on_the_gpu(samples: int, dtype: torch.dtype) -> None:
     case = Case("sorts", None, dtype, "reference", "bcn", ())
     check(case, (2, samples, 5), "cuda", padded=True)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(("samples", "dtype"), [(20_000, BF16), (65_536, FP32)])
+def test_groups_that_torch_sorts_on_the_gpu(samples: int, dtype: torch.dtype) -> None:
+    """NaN of both signs among them; back by a kernel, through shared memory or without."""
+    v = torch.randn(2, samples, 3)
+    v[torch.rand(v.shape) < 0.01] = math.nan
+    v[torch.rand(v.shape) < 0.01] = math.copysign(math.nan, -1)
+    steps, g = torch.tensor([0, 70, -1]), torch.randn_like(v).to(dtype)
+    results = []
+    for device in ("cpu", "cuda"):
+        x = v.to(device, dtype).requires_grad_()
+        y = csp(x, steps.to(device), None)
+        results.append([y.detach(), *torch.autograd.grad(y, x, g.to(device))])
+    for mine, theirs in zip(*results, strict=True):
+        torch.testing.assert_close(mine, theirs.cpu(), rtol=0, atol=0, equal_nan=True)
 
 
 @pytest.mark.gpu

@@ -39,6 +39,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Compiled]:
         return lambda *args: None
 
     monkeypatch.setattr(nvrtc, "kernel", kernel)
+    monkeypatch.setattr(nvrtc, "shared_memory", lambda device: 227 * 1024)
     return seen
 
 
@@ -66,7 +67,7 @@ def test_every_source_compiles(
     tmp_path: Path,
 ) -> None:
     monkeypatch.setenv("SHIFTSORT_CACHE", str(tmp_path))
-    for samples, group_size in ((64, 1), (64, 2), (61, 2), (64, 8), (400, 200), (1100, None)):
+    for samples, group_size in ((64, 1), (64, 2), (61, 2), (64, 8), (1000, 200), (1100, None)):
         launch(samples, group_size, dtype, token_major=token_major)
     for file, defines in set(asked):
         assert nvrtc.compile_cubin(file, "sm_90", defines)[:4] == b"\x7fELF"
@@ -101,6 +102,33 @@ def test_another_architecture_is_another_kernel(
 
 
 @needs_nvrtc
+def test_another_build_of_the_compiler_is_another_kernel(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("SHIFTSORT_CACHE", str(tmp_path))
+    nvrtc.compile_cubin("ranks.cu", "sm_90", ("KEY=0",))
+    monkeypatch.setattr(nvrtc, "_compiler", lambda: "the same version, patched")
+    nvrtc.compile_cubin("ranks.cu", "sm_90", ("KEY=0",))
+    assert len(list((tmp_path / "kernels").iterdir())) == 2
+
+
+@needs_nvrtc
+@pytest.mark.parametrize(
+    "damage", [lambda kept: b"", lambda kept: kept[:-9], lambda kept: kept[1:]]
+)
+def test_a_damaged_kernel_is_compiled_again(
+    damage: Callable[[bytes], bytes], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("SHIFTSORT_CACHE", str(tmp_path))
+    cubin = nvrtc.compile_cubin("ranks.cu", "sm_90", ("KEY=0",))
+    (kept,) = (tmp_path / "kernels").iterdir()
+    whole = kept.read_bytes()
+    kept.write_bytes(damage(whole))
+    assert nvrtc.compile_cubin("ranks.cu", "sm_90", ("KEY=0",)) == cubin
+    assert kept.read_bytes() == whole
+
+
+@needs_nvrtc
 def test_a_folder_that_cannot_be_written_costs_no_run(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -127,7 +155,7 @@ def test_every_argument_is_eight_bytes_wide() -> None:
             kernels += 1
             for parameter in rest[rest.index("(\n") + 2 : rest.rindex(")")].split(","):
                 assert "*" in parameter or parameter.split()[0] == "i64", (file.name, parameter)
-    assert kernels == 8
+    assert kernels == 9
 
 
 class Driver:
@@ -154,12 +182,36 @@ class Driver:
         return 0
 
 
-def test_a_thread_without_a_context_enters_one(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def driver(monkeypatch: pytest.MonkeyPatch) -> Driver:
     driver = Driver()
     monkeypatch.setattr(nvrtc, "_driver", lambda: driver)
-    monkeypatch.setattr(nvrtc, "compile_cubin", lambda *args: b"")
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (9, 0))
     monkeypatch.setattr(torch.cuda, "device", lambda device: contextlib.nullcontext())
+    return driver
+
+
+def test_a_kernel_that_the_driver_refuses_is_compiled_again(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[bool] = []
+
+    def compile_cubin(*args: object, again: bool = False) -> bytes:
+        asked.append(again)
+        return b"good" if again else b"bad"
+
+    monkeypatch.setattr(nvrtc, "compile_cubin", compile_cubin)
+    monkeypatch.setattr(
+        Driver, "cuModuleLoadData", lambda self, module, cubin: cubin != b"good", raising=False
+    )
+    nvrtc.CudaKernel("rows.cu", "rows", (), 0)
+    assert asked == [False, True]
+
+
+def test_a_thread_without_a_context_enters_one(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nvrtc, "compile_cubin", lambda *args: b"")
     stream = type("Stream", (), {"cuda_stream": 0})
     monkeypatch.setattr(torch.cuda, "current_stream", lambda: stream)
     kernel = nvrtc.CudaKernel("rows.cu", "rows", (), 0)

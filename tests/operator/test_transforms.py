@@ -181,6 +181,26 @@ def test_export(group_size: int | None, strict: bool) -> None:
     assert torch.equal(program.module()(v, lengths), model(v, lengths))
 
 
+@pytest.mark.parametrize("grad", [False, True])
+def test_export_for_lengths_on_both_sides_of_a_large_group(grad: bool) -> None:
+    model = Model(300)
+    n = torch.export.Dim("n", min=2, max=1000)
+    program = torch.export.export(
+        model,
+        (torch.randn(2, 64, 4, requires_grad=grad), torch.tensor([64, 4])),
+        dynamic_shapes={"v": {1: n}, "lengths": None},
+    ).module()
+    for samples in (5, 299, 300, 301, 650):
+        v, lengths = torch.randn(2, samples, 4), torch.tensor([samples, 3])
+        mine, theirs = (v.clone().requires_grad_(grad) for _ in range(2))
+        y, expected = program(mine, lengths), model(theirs, lengths)
+        assert torch.equal(y, expected)
+        if grad:
+            y.square().sum().backward()
+            expected.square().sum().backward()
+            assert torch.equal(mine.grad, theirs.grad)
+
+
 # torch.func
 
 

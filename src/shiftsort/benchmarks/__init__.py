@@ -10,6 +10,7 @@ clock.py          time, on the CPU or on the GPU
 memory.py         peak memory, bytes saved for backward, memory that stays mapped
 measure.py        candidates x cases -> measurements, in two rounds
 record.py         measurements -> ratios, and JSON
+targets.py        ratios -> what is met and what is missed
 table.py, plot.py to look at
 trainees.py       whole models, and what they read
 train_step.py     training steps a second and peak memory of these

@@ -58,8 +58,9 @@ def measure(
     candidates: Iterable[Candidate],
     effort: Effort,
     say: Callable[[str], None] = lambda text: None,
+    keep: Callable[[list[Measurement]], None] = lambda so_far: None,
 ) -> list[Measurement]:
-    """Everything, shape by shape."""
+    """Everything, shape by shape. `keep` gets all that there is after each."""
     candidates = list(candidates)
     results: list[Measurement] = []
     for group_cases in _by_tokens(cases):
@@ -78,6 +79,7 @@ def measure(
                 say(f"{shape}, round {round_number + 1}: {entry.candidate.name}")
                 _attempt(entry, functions, number, effort)
         results += entries
+        keep(results)
     return results
 
 

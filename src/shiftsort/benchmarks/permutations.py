@@ -3,6 +3,7 @@
 Shapes: B batch, N samples, C channels, K groups, G samples in a group.
 """
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ from torch import Tensor
 
 import shiftsort
 from shiftsort.operator import eager
+from shiftsort.operator.layout import Packing
 from shiftsort.operator.plan import packing_for
 
 from .candidate import Candidate, Function, Unsupported
@@ -29,6 +31,10 @@ def candidates() -> list[Candidate]:
                       _expect_csp(layout), packs=True)
             for layout in LAYOUTS
         ),
+        Candidate("csp, ascending", _prepare_ascending, _inputs_in("channel-major"),
+                  "channel-major", _expect_csp("channel-major", order="ascending"), packs=True),
+        Candidate("csp with lengths", _prepare_csp("channel-major", padded=True),
+                  _inputs_in("channel-major"), "channel-major", _expect_padded, packs=True),
         Candidate("csp, plain torch", _prepare_eager, _inputs_in("token-major"), "token-major",
                   _expect_csp("token-major"), packs=True),
         Candidate("torch.compile", _prepare_compiled, _inputs_in("token-major"), "token-major",
@@ -53,14 +59,48 @@ def _prepare_copy(case: Case) -> Function:
     return lambda v_bnc: y_bnc.copy_(v_bnc)
 
 
-def _prepare_csp(layout: str) -> Callable[[Case], Function]:
+def _prepare_csp(
+    layout: str, order: str | None = None, *, padded: bool = False
+) -> Callable[[Case], Function]:
     dim = -2 if layout == "token-major" else -1
 
     def prepare(case: Case) -> Function:
-        steps = case.shift_steps()
-        return lambda v: shiftsort.csp(v, steps, case.group_size, order=case.order, dim=dim)
+        return functools.partial(
+            shiftsort.csp,
+            steps=case.shift_steps(),
+            group_size=case.group_size,
+            order=order or case.order,
+            dim=dim,
+            lengths=_lengths(case) if padded else None,
+        )
 
     return prepare
+
+
+def _prepare_ascending(case: Case) -> Function:
+    if case.order == "ascending":
+        raise Unsupported("csp itself is in ascending order")
+    if case.group_size == 1:
+        raise Unsupported("groups of one have no order")
+    return _prepare_csp("channel-major", "ascending")(case)
+
+
+def _lengths(case: Case) -> Tensor:
+    """From the whole length down to half of it."""
+    b = torch.arange(case.batch, device=case.device)
+    return case.samples - b * (case.samples // 2) // case.batch
+
+
+def _expect_padded(case: Case, inputs: tuple[Tensor, ...]) -> Tensor:
+    y_bnc, _ = eager.forward(
+        inputs[0].detach().transpose(1, 2),
+        case.shift_steps(),
+        _lengths(case),
+        case.group_size,
+        case.order == "ascending",
+        Packing.NOTHING,
+    )
+    return y_bnc.transpose(1, 2)
 
 
 def _expect_csp(

@@ -14,13 +14,19 @@ from .record import Row
 
 _LINE_OF_GROUP = {"any": "-", 2: "-", "all": "--"}
 _OURS = "csp"
+#: What is measured to lie on our own line.
+_SAME_AS_OURS = ("csp, ascending", "csp with lengths")
 _MOST_TICKS = 8
 _PASSES = {"forward": "forward", "both": "forward + backward"}
 
 
 def plot(rows: list[Row], path: Path, title: str, passes: str = "forward") -> None:
     """Two panels on logarithmic axes: microseconds for a thousand tokens, in those passes."""
-    measured = [row for row in rows if row["failed"] is None and passes in row["ms"]]
+    measured = [
+        row
+        for row in rows
+        if row["failed"] is None and passes in row["ms"] and row["candidate"] not in _SAME_AS_OURS
+    ]
     names = list(dict.fromkeys(map(_name, measured)))
     palette = plt.get_cmap("tab20").colors
     colours = {name: palette[2 * i % 20 + (i >= 10)] for i, name in enumerate(names)}

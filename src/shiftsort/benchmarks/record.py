@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import json
+import os
 import platform
 import statistics
 import subprocess
@@ -153,7 +154,9 @@ def document(
 def write(path: Path, content: dict[str, Any]) -> None:
     """As JSON, its folder made if need be."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(_rounded(content), indent=1, allow_nan=False) + "\n")
+    aside = path.with_name(f"{path.name}.{os.getpid()}")
+    aside.write_text(json.dumps(_rounded(content), indent=1, allow_nan=False) + "\n")
+    aside.replace(path)  # who is stopped here leaves what was written before
 
 
 def read(path: Path) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from rich.table import Table
 
 from .case import LAYOUTS
 from .record import TOLERANCE, Row, label, warnings_of
+from .targets import Finding
 
 _LISTED_WARNINGS = 8
 _FILE_WIDTH = 140
@@ -142,6 +143,24 @@ def print_layer(rows: list[Row], device: str, console: Console) -> None:
             )
         _show(table, console)
     _print_notes(rows, console)
+
+
+def print_targets(findings: list[Finding], console: Console) -> None:
+    """What is to be reached, and the worst that was measured."""
+    table = _table("targets")
+    _columns(table, "target")
+    _columns(table, "limit", "worst", justify="right")
+    _columns(table, "", "where")
+    for finding in findings:
+        target = finding.target
+        table.add_row(
+            target.what,
+            f"{'≥' if target.at_least else '≤'} {target.limit:g}",
+            "" if finding.worst is None else f"{finding.worst:.3g}",
+            finding.verdict,
+            finding.where,
+        )
+    _show(table, console)
 
 
 def _by_shape(rows: list[Row]) -> list[tuple[str, list[Row]]]:

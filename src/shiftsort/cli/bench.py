@@ -1,5 +1,7 @@
 """Speed and memory, side by side with what people would use instead."""
 
+from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -13,6 +15,7 @@ from shiftsort.operator.schedule import KINDS
 if TYPE_CHECKING:
     from shiftsort.benchmarks.candidate import Candidate
     from shiftsort.benchmarks.case import Case
+    from shiftsort.benchmarks.measure import Measurement
     from shiftsort.benchmarks.record import Row
     from shiftsort.benchmarks.trainees import Trainee
 
@@ -90,11 +93,14 @@ def operator(
 
     cases = _cases(shape, tokens, channels, lengths, groups, dtype, device, steps, order)
     candidates = permutations.candidates() + cub.candidates() + attention.candidates()
-    rows = _measure(cases, _chosen(candidates, only, "copy"), quick)
-    record.compare_with_copy(rows)
+
+    def write(rows: list["Row"]) -> None:
+        record.compare_with_copy(rows)
+        _write("operator", rows, cases, quick, json, commit)
+
+    rows = _measure(cases, _chosen(candidates, only, "copy"), quick, write)
     name = record.device_name(cases[0].device)
     table.print_operator(rows, name, table.console())
-    _write("operator", rows, cases, quick, json, commit)
     if plot is not None:
         from shiftsort.benchmarks.plot import plot as draw
 
@@ -126,12 +132,15 @@ def layer(
     from shiftsort.benchmarks import layers, record, table
 
     cases = _cases(shape, tokens, channels, lengths, groups or "2,all", dtype, device, steps, order)
-    rows = _measure(cases, _chosen(layers.candidates(), only, layers.PROJECTION), quick)
-    record.compare_with_fastest(rows, layers.ATTENTION, "of_attention")
-    record.compare_with_fastest(rows, layers.PROJECTION, "of_projection")
+
+    def write(rows: list["Row"]) -> None:
+        record.compare_with_fastest(rows, layers.ATTENTION, "of_attention")
+        record.compare_with_fastest(rows, layers.PROJECTION, "of_projection")
+        _write("layer", rows, cases, quick, json, commit)
+
+    rows = _measure(cases, _chosen(layers.candidates(), only, layers.PROJECTION), quick, write)
     name = record.device_name(cases[0].device)
     table.print_layer(rows, name, table.console())
-    _write("layer", rows, cases, quick, json, commit)
     if plot is not None:
         from shiftsort.benchmarks.plot import plot as draw
 
@@ -221,6 +230,22 @@ def show(
     table.print_document(document, table.Page() if markdown else table.console())
     commit = f", commit {document['commit'][:10]}" if document.get("commit") else ""
     typer.echo(f"`{document['command']}` ({document['device']}, {document['date'][:10]}{commit})")
+
+
+@app.command()
+def targets(
+    files: Annotated[list[Path], typer.Argument(help="What --json of operator and layer wrote.")],
+    markdown: Annotated[bool, typer.Option("--markdown", help="As a table of the docs.")] = False,
+) -> None:
+    """Hold the files of a bench against what the kernels are to reach on an H200."""
+    from shiftsort.benchmarks import record, table
+    from shiftsort.benchmarks.targets import judge
+
+    try:
+        findings = judge(record.read(file) for file in files)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="FILES") from None
+    table.print_targets(findings, table.Page() if markdown else table.console())
 
 
 def _train(
@@ -350,14 +375,43 @@ def _chosen(candidates: list[Named], only: list[str] | None, always: str | None)
     return [c for c in candidates if c in chosen or c.name == always]
 
 
-def _measure(cases: list["Case"], candidates: list["Candidate"], quick: bool) -> list["Row"]:
+def _measure(
+    cases: list["Case"],
+    candidates: list["Candidate"],
+    quick: bool,
+    write: Callable[[list["Row"]], None],
+) -> list["Row"]:
+    """Rows of everything; `write` gets those of each shape too as soon as it is done."""
     from shiftsort.benchmarks import measure, memory, record
 
     if cases[0].device == "cpu":
         memory.keep_freed_memory()
     effort = measure.QUICK if quick else measure.Effort()
-    with Console(stderr=True).status("starting") as status:
-        return record.rows(measure.measure(cases, candidates, effort, status.update))
+    rows: list[Row] = []
+
+    def keep(so_far: list["Measurement"]) -> None:
+        rows[:] = record.rows(so_far)
+        write(rows)
+
+    console = Console(stderr=True)
+    with console.status("starting") as status:
+        say = status.update if console.is_terminal else _lines(console)
+        measure.measure(cases, candidates, effort, say, keep)
+    return rows
+
+
+def _lines(console: Console) -> Callable[[str], None]:
+    """For a log: a line where a round begins."""
+    last = ""
+
+    def say(text: str) -> None:
+        nonlocal last
+        where = text.split(":")[0]
+        if where != last:
+            console.print(f"{datetime.now():%H:%M:%S} {where}", highlight=False)
+        last = where
+
+    return say
 
 
 def _write(

@@ -152,7 +152,8 @@ def _check_group_size(group_size: int | None, samples: int) -> int | None:
         )
     if group_size < 1:
         raise ValueError(f"group_size must be at least 1 (or None for one group), got {group_size}")
-    # Small sizes are not compared with the length: under torch.compile that would be a guard.
+    if torch.compiler.is_compiling():
+        return group_size  # a comparison with the length would tie the program to one side of it
     return None if group_size > 256 and group_size >= samples else group_size
 
 

@@ -3,6 +3,7 @@
 Shift: one gather through an index of a single sample, shared by the whole batch.
 Pairs: a comparison and a masked exchange of bits, whole vectors at a time, no sort and no index.
 Larger groups: one call of torch.sort over channel-major rows.
+Lengths: one sequence at a time on a CPU, elsewhere all at once (padded.py).
 
 Shapes: B batch, N samples, C channels, K groups, G samples in a group.
 """
@@ -12,6 +13,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
+from . import padded
 from .layout import (
     Packing,
     empty_like_layout,
@@ -20,10 +22,10 @@ from .layout import (
     is_channel_outer,
     packing_of,
 )
+from .parts import BITS_OF_SIZE, descending, groups, split, swap_pairs
 
 #: The values of a sequence from which on torch turns it over in blocks, if it is turned alone.
 _TRANSPOSED_ALONE = 60 * 60
-_BITS_OF_SIZE = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
 def forward(
@@ -35,6 +37,8 @@ def forward(
     packing: Packing,
 ) -> tuple[Tensor, Tensor]:
     """y and its packed permutation; with `Packing.NOTHING` only y is made."""
+    if lengths is not None and v_bnc.device.type != "cpu":
+        return padded.forward(v_bnc, steps, lengths, group_size, ascending, packing)
     packed = empty_packed(packing, v_bnc)
     if lengths is None:
         return _laid(_forward(v_bnc, steps, group_size, ascending, packed), v_bnc), packed
@@ -54,6 +58,8 @@ def permute(
     inverse: bool,
 ) -> Tensor:
     """Apply a packed permutation (or its inverse, which is the gradient) to any tensor."""
+    if lengths is not None and x_bnc.device.type != "cpu":
+        return padded.permute(x_bnc, packed, steps, lengths, group_size, inverse)
     if lengths is None:
         return _laid(_permute(x_bnc, packed, steps, group_size, inverse), x_bnc)
     y_bnc = _copy(x_bnc, is_channel_major(x_bnc))
@@ -87,16 +93,21 @@ def _forward(
         return _shift(v_bnc, steps, is_channel_major(v_bnc))
     if group_size == 2:
         y_bnc = _shift(v_bnc, steps, is_channel_major(v_bnc))
-        swap_bkc = _descending(y_bnc)
+        swap_bkc = descending(y_bnc)
         if not ascending:
             swap_bkc ^= swap_bkc[:, :, :1].clone()
-        _swap_pairs(y_bnc, swap_bkc)
+        swap_pairs(y_bnc, swap_bkc)
         if keep:
             packed.copy_(swap_bkc)
         return y_bnc
     u_bcn = _shift(v_bnc, steps, channel_major=True).transpose(1, 2)
-    for part, size in _groups(v_bnc.shape[1], group_size):
-        values, source = _split(u_bcn[:, :, part], size).sort(dim=-1, stable=True)
+    for part, size in groups(v_bnc.shape[1], group_size):
+        u = split(u_bcn[:, :, part], size)
+        if u.device.type == "cpu":
+            values, source = u.sort(dim=-1, stable=True)
+        else:  # long rows are sorted by their bits there, where one NaN is not as any other
+            source = u.where(u == u, torch.nan).sort(dim=-1, stable=True).indices
+            values = u.gather(-1, source)
         if not ascending:
             rank_b1kg = source[:, :1].argsort(dim=-1).expand_as(source)
             values = values.gather(-1, rank_b1kg)
@@ -119,16 +130,16 @@ def _permute(
     if packing is Packing.NOTHING:
         return _shift(x_bnc, -steps if inverse else steps, channel_major)
     if packing is Packing.FLAGS:
-        swap_bkc = packed.to(_BITS_OF_SIZE[x_bnc.element_size()]).neg_()
+        swap_bkc = packed.to(BITS_OF_SIZE[x_bnc.element_size()]).neg_()
         u_bnc = _copy(x_bnc, channel_major) if inverse else _shift(x_bnc, steps, channel_major)
-        _swap_pairs(u_bnc, swap_bkc)
+        swap_pairs(u_bnc, swap_bkc)
         return _shift(u_bnc, -steps, channel_major) if inverse else u_bnc
     u_bnc = _copy(x_bnc, True) if inverse else _shift(x_bnc, steps, channel_major=True)
     u_bcn = u_bnc.transpose(1, 2)
     moved_bcn = torch.empty_like(u_bcn)
-    for part, size in _groups(x_bnc.shape[1], group_size):
-        source = _split(packed[:, :, part].to(torch.int64), size)
-        u = _split(u_bcn[:, :, part], size)
+    for part, size in groups(x_bnc.shape[1], group_size):
+        source = split(packed[:, :, part].to(torch.int64), size)
+        u = split(u_bcn[:, :, part], size)
         moved = torch.empty_like(u).scatter_(-1, source, u) if inverse else u.gather(-1, source)
         moved_bcn[:, :, part] = moved.flatten(2)
     moved_bnc = moved_bcn.transpose(1, 2)
@@ -178,49 +189,3 @@ def _shift(x_bnc: Tensor, steps: Tensor, channel_major: bool) -> Tensor:
     if not channel_major:
         return shifted.view(batch, samples, channels)
     return shifted.view(batch, channels, samples).transpose(1, 2)
-
-
-def _descending(u_bnc: Tensor) -> Tensor:
-    """For each pair, all bits of a value if its second sample ranks before its first, else none.
-
-    That is where the second is a number, for NaN ranks last, and not (second >= first), which also
-    says yes to a NaN in the first.
-    """
-    first, second = _halves(u_bnc)
-    whole = _BITS_OF_SIZE[u_bnc.element_size()]
-    if u_bnc.device.type != "cpu" or is_channel_major(u_bnc):
-        return torch.gt(second == second, second >= first).to(whole).neg_()
-    # On a CPU torch takes three times as long to make bools of whole rows as ones and zeros of the
-    # values' own type. The sign of a 1.0 that is negated as an integer then fills all bits.
-    number = second.clone().eq_(second)
-    swap = second.clone().ge_(first).lt_(number)
-    return swap.view(whole).neg_().bitwise_right_shift_(8 * u_bnc.element_size() - 1)
-
-
-def _swap_pairs(u_bnc: Tensor, swap_bkc: Tensor) -> None:
-    """Exchange the pairs whose bits are set, in place: NaN and -0.0 survive."""
-    first, second = _halves(u_bnc.view(swap_bkc.dtype))
-    difference = first ^ second
-    difference &= swap_bkc
-    first ^= difference
-    second ^= difference
-
-
-def _halves(u_bnc: Tensor) -> tuple[Tensor, Tensor]:
-    """The first and the second sample of each pair."""
-    even = u_bnc.shape[1] // 2 * 2
-    return u_bnc[:, 0:even:2], u_bnc[:, 1:even:2]
-
-
-def _groups(samples: int, group_size: int | None) -> Iterator[tuple[slice, int]]:
-    """The whole groups, and the shorter last one."""
-    size = samples if group_size is None else min(group_size, samples)
-    whole = samples // size * size
-    yield slice(0, whole), size
-    if whole < samples:
-        yield slice(whole, samples), samples - whole
-
-
-def _split(x_bcn: Tensor, size: int) -> Tensor:
-    batch, channels, samples = x_bcn.shape
-    return x_bcn.view(batch, channels, samples // size, size)

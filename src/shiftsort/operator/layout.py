@@ -57,6 +57,11 @@ _INDEX_DTYPES = {
 }
 
 
+def index_dtype(packing: Packing) -> torch.dtype:
+    """What holds a place in a group."""
+    return _INDEX_DTYPES[packing]
+
+
 def packing_of(packed: Tensor) -> Packing:
     """Which packing a packed tensor has: its dtype and rank tell."""
     if packed.dim() == 2:

@@ -20,6 +20,7 @@ from torch import Tensor
 #: What common.cuh calls the dtypes.
 KEYS = {torch.bfloat16: 0, torch.float16: 1, torch.float32: 2, torch.float64: 3}
 
+_DIGEST_BYTES = hashlib.sha256().digest_size
 _MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 
 
@@ -77,8 +78,25 @@ def cache_folder() -> Path:
     return Path(os.environ.get("SHIFTSORT_CACHE") or Path(base) / "shiftsort") / "kernels"
 
 
-def compile_cubin(file: str, arch: str, defines: Sequence[str]) -> bytes:
-    """Machine code of one of this package's .cu files for an architecture such as "sm_90"."""
+@functools.cache
+def _compiler() -> str:
+    """NVRTC's version and, as a patch changes code but not the version, which build of it."""
+    library = _library()
+    major, minor = ctypes.c_int(), ctypes.c_int()
+    library.nvrtcVersion(ctypes.byref(major), ctypes.byref(minor))
+    version = f"{major.value}.{minor.value}"
+    file = Path(library._name)
+    if not file.is_absolute():  # the loader found it, and does not say where
+        return version
+    stat = file.stat()
+    return f"{version} {stat.st_size} {stat.st_mtime_ns}"
+
+
+def compile_cubin(file: str, arch: str, defines: Sequence[str], *, again: bool = False) -> bytes:
+    """Machine code of one of this package's .cu files for an architecture such as "sm_90".
+
+    `again` compiles it even if it is kept.
+    """
     folder = resources.files(__package__) / "cuda"
     source = (folder / "common.cuh").read_text() + (folder / file).read_text()
     options = [
@@ -87,25 +105,36 @@ def compile_cubin(file: str, arch: str, defines: Sequence[str]) -> bytes:
         "-lineinfo",
         *(f"-D{define}" for define in defines),
     ]
-    major, minor = ctypes.c_int(), ctypes.c_int()
-    _library().nvrtcVersion(ctypes.byref(major), ctypes.byref(minor))
-    identity = "\0".join([source, *options, f"{major.value}.{minor.value}"])
+    # All that is compiled is in `source`: the kernels include no header of CUDA's.
+    identity = "\0".join([source, *options, _compiler()])
     kept = cache_folder() / f"{hashlib.sha256(identity.encode()).hexdigest()[:32]}.cubin"
+    cubin = None if again else _read(kept)
+    if cubin is None:
+        cubin = _compile(source, file, options)
+        _write(kept, cubin)
+    return cubin
+
+
+def _read(kept: Path) -> bytes | None:
+    """What `_write` wrote; None if it is damaged, not there or not to be read."""
     try:
-        return kept.read_bytes()
+        content = kept.read_bytes()
     except OSError:
-        pass  # not there, or a folder that cannot be read: compile
-    cubin = _compile(source, file, options)
+        return None
+    digest, cubin = content[:_DIGEST_BYTES], content[_DIGEST_BYTES:]
+    return cubin if hashlib.sha256(cubin).digest() == digest else None
+
+
+def _write(kept: Path, cubin: bytes) -> None:
     try:
         kept.parent.mkdir(parents=True, exist_ok=True)
         # Written aside and renamed: another process never reads half a kernel.
         handle, aside = tempfile.mkstemp(dir=kept.parent)
         with os.fdopen(handle, "wb") as out:
-            out.write(cubin)
+            out.write(hashlib.sha256(cubin).digest() + cubin)
         os.replace(aside, kept)
     except OSError:
         pass  # a folder that cannot be written costs a compilation, not the run
-    return cubin
 
 
 def _compile(source: str, name: str, options: Sequence[str]) -> bytes:
@@ -169,11 +198,14 @@ class CudaKernel:
     def __init__(self, file: str, name: str, defines: tuple[str, ...], device: int) -> None:
         self._device = device
         major, minor = torch.cuda.get_device_capability(device)
-        cubin = compile_cubin(file, f"sm_{major}{minor}", defines)
+        source = (file, f"sm_{major}{minor}", defines)
         with torch.cuda.device(device):
             _use_context(device)
             module = ctypes.c_void_p()
-            _check_driver(_driver().cuModuleLoadData(ctypes.byref(module), cubin), "loading")
+            load = _driver().cuModuleLoadData
+            if load(ctypes.byref(module), compile_cubin(*source)):  # kept, and of no use here
+                cubin = compile_cubin(*source, again=True)
+                _check_driver(load(ctypes.byref(module), cubin), "loading")
             self._function = ctypes.c_void_p()
             _check_driver(
                 _driver().cuModuleGetFunction(ctypes.byref(self._function), module, name.encode()),

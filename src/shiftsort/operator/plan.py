@@ -66,8 +66,10 @@ def plan_permute(x_bnc: Tensor, packed: Tensor, group_size: int | None) -> Plan:
     """What applies a packed permutation to x."""
     if x_bnc.device.type != "cuda" or packing_of(packed) in (Packing.FLAGS, Packing.INTS):
         return Plan("eager")
-    largest, pairs = _largest(x_bnc, group_size), group_size in (1, 2)
-    return _plan_permute(x_bnc.element_size(), largest, pairs, x_bnc.device.index)
+    missing = nvrtc.unavailable()
+    if missing is not None:
+        return Plan("eager", missing)
+    return Plan("pairs" if group_size in (1, 2) else "sorts")
 
 
 def _largest(x_bnc: Tensor, group_size: int | None) -> int:
@@ -88,17 +90,6 @@ def _plan(dtype: torch.dtype, largest: int, pairs: bool, device: int) -> Plan:
     if largest <= 65_536:
         return Plan("eager")  # torch.sort over the whole device: the tool for few, long rows
     return Plan("eager", f"a group of {largest:,} samples is above 65,536")
-
-
-@functools.lru_cache(maxsize=4096)
-def _plan_permute(size: int, largest: int, pairs: bool, device: int) -> Plan:
-    missing = nvrtc.unavailable()
-    if missing is not None:
-        return Plan("eager", missing)
-    if pairs:
-        return Plan("pairs")
-    fits = _if_it_fits(largest, sorts.shared_to_permute(size, largest), device)
-    return fits if largest <= sorts.LARGEST else Plan(fits.kernel)  # torch.sort made the others
 
 
 def _if_it_fits(largest: int, shared: int, device: int) -> Plan:

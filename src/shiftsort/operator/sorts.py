@@ -10,12 +10,15 @@ import torch
 from torch import Tensor
 
 from . import nvrtc
-from .layout import Packing, empty_like_layout, empty_packed, packing_of
+from .layout import Packing, empty_like_layout, empty_packed, index_dtype, packing_of
 from .ranks import COUNTED, count_ranks
 
 #: The largest group that one block sorts in its shared memory.
 LARGEST = 16_384
-_RUN = 2048  # samples that a block of permute.cu takes at least
+# permute.cu: the samples that a block takes at least, those of a thread, the rows of a block
+_RUN = 2048
+_EACH = 8
+_MOST_ROWS = 32
 _WARPS = 4  # of a block of groups.cu
 _ITEMS = 16  # samples a thread of radix.cu
 
@@ -39,11 +42,12 @@ def _radix_warps(size: int) -> int:
 
 
 def shared_to_permute(element_size: int, size: int) -> int:
-    """The same for a run of whole groups to be permuted."""
-    return _run(size) * element_size
+    """The same to permute so many samples: they, and the step of each row."""
+    return 4 * _MOST_ROWS + size * element_size
 
 
 def _run(size: int) -> int:
+    """The samples of whole groups that permute.cu takes at a time."""
     return size * max(1, _RUN // max(size, 1))
 
 
@@ -56,11 +60,14 @@ def forward(
     packing: Packing,
 ) -> tuple[Tensor, Tensor]:
     """y and, for each sample, where in its group it comes from."""
-    y_bnc, packed = empty_like_layout(v_bnc), empty_packed(packing, v_bnc)
     batch, samples, _ = v_bnc.shape
-    if v_bnc.numel() == 0:
-        return y_bnc, packed
     size = samples if group_size is None else min(group_size, samples)
+    keep = packing is not Packing.NOTHING
+    narrow = Packing.BYTES if size <= 256 else Packing.SHORTS
+    y_bnc = empty_like_layout(v_bnc)
+    packed = empty_packed(narrow if keep else packing, v_bnc)
+    if v_bnc.numel() == 0:
+        return y_bnc, empty_packed(packing, v_bnc)
     launch = _launch_groups if size <= _in_registers(v_bnc.dtype) else _launch_radix
     ranks = None
     if not ascending:
@@ -71,10 +78,10 @@ def forward(
             first = v_bnc[:, :, :1]
             launch(["RANKS", "KEEP=1", "REFERENCE=0"], first, steps, lengths, size, None, first,
                    ranks)  # fmt: skip
-    keep = packing is not Packing.NOTHING
     launch([f"KEEP={int(keep)}", f"REFERENCE={int(not ascending)}"], v_bnc, steps, lengths, size,
            ranks, y_bnc, packed)  # fmt: skip
-    return y_bnc, packed
+    # A traced program, which does not know how long its sequences will be, may want it wider.
+    return y_bnc, packed.to(index_dtype(packing)) if keep else packed
 
 
 def _place_dtype(size: int) -> torch.dtype:
@@ -96,13 +103,21 @@ def _launch_groups(
     # A group that fits into a lane has a network of its own size; larger ones are padded.
     padded = max(3, size) if size <= lane else 1 << (size - 1).bit_length()
     span = (32 * (lane // padded) if size <= lane else 32 * lane // padded) * padded
-    runs = -(-samples // (span // padded * min(size, padded)))
-    defines = [f"P={padded}", *defines]
+    groups = -(-samples // size)
+    runs = -(-groups * padded // span)
+    # A row with less than half of the groups of a warp shares it with other channels' rows.
+    rows = max(1, min(_MOST_ROWS, channels, span // padded // groups)) if samples > 1 else 1
+    short = rows > 1
+    if short:
+        runs = -(-channels // rows)
+    warps = batch * runs if short else batch * channels * runs
+    spot_inverse = _inverse(rows if _strided(v_bnc, y_bnc) else samples) if short else 0
+    defines = [f"P={padded}", f"SHORT={int(short)}", *defines]
     threads = 32 * _WARPS
     _kernel("groups.cu", "sort_groups", defines, v_bnc, y_bnc)(
-        -(-batch * channels * runs // _WARPS), threads, 0,
+        -(-warps // _WARPS), threads, 0,
         v_bnc, *v_bnc.stride(), steps, lengths, ranks, y_bnc, *y_bnc.stride(), packed,
-        batch * channels, samples, channels, size, (1 << 32) // size + 1, runs,
+        warps, samples, channels, size, _inverse(size), runs, groups, rows, spot_inverse,
     )  # fmt: skip
 
 
@@ -130,8 +145,8 @@ def _launch_radix(
 def _kernel(
     file: str, name: str, defines: list[str], v_bnc: Tensor, y_bnc: Tensor
 ) -> Callable[..., None]:
-    strided = v_bnc.stride(1) != 1 or y_bnc.stride(1) != 1
-    keyed = (f"KEY={nvrtc.KEYS[v_bnc.dtype]}", f"STRIDED={int(strided)}", *defines)
+    strided = int(_strided(v_bnc, y_bnc))
+    keyed = (f"KEY={nvrtc.KEYS[v_bnc.dtype]}", f"STRIDED={strided}", *defines)
     return nvrtc.kernel(file, name, keyed, v_bnc.device.index)
 
 
@@ -149,20 +164,47 @@ def permute(
     if x_bnc.numel() == 0:
         return y_bnc
     size = samples if group_size is None else min(group_size, samples)
-    run = _run(size)
-    runs = -(-samples // run)
-    place = 1 if packing_of(packed) is Packing.BYTES else 2
-    strided = x_bnc.stride(1) != 1 or y_bnc.stride(1) != 1
+    strided = _strided(x_bnc, y_bnc)
     defines = (
         f"BYTES={x_bnc.element_size()}",
-        f"PLACE={place}",
+        f"PLACE={1 if packing_of(packed) is Packing.BYTES else 2}",
         f"INVERSE={int(inverse)}",
         f"STRIDED={int(strided)}",
     )
-    threads = min(1024, 32 * -(-min(run, samples) // (32 * 8)))
-    nvrtc.kernel("permute.cu", "permute", defines, x_bnc.device.index)(
-        batch * channels * runs, threads, min(run, samples) * x_bnc.element_size(),
-        x_bnc, *x_bnc.stride(), packed, steps, lengths, y_bnc, *y_bnc.stride(),
-        samples, channels, runs, run, size, (1 << 32) // size + 1 if run > size else 0,
+    tensors = (x_bnc, *x_bnc.stride(), packed, steps, lengths, y_bnc, *y_bnc.stride())
+    device, element = x_bnc.device.index, x_bnc.element_size()
+    if shared_to_permute(element, size) > nvrtc.shared_memory(device):
+        runs = -(-samples // _RUN)
+        nvrtc.kernel("permute.cu", "permute_directly", (*defines, "SHORT=0"), device)(
+            batch * channels * runs, _RUN // _EACH, 0,
+            *tensors, samples, channels, runs, _RUN, size,
+        )  # fmt: skip
+        return y_bnc
+    run = min(_run(size), samples)
+    runs = -(-samples // run)
+    rows = max(1, min(_MOST_ROWS, channels, _RUN // samples)) if samples > 1 else 1
+    short = rows > 1
+    pitch = _odd_words(run, element) if short else run
+    threads = min(1024, 32 * -(-rows * run // (32 * _EACH)))
+    nvrtc.kernel("permute.cu", "permute", (*defines, f"SHORT={int(short)}"), device)(
+        batch * -(-channels // rows) * runs, threads, shared_to_permute(element, rows * pitch),
+        *tensors, samples, channels, runs, run, size, _inverse(size) if run > size else 0,
+        rows, _inverse(rows if strided else samples) if short else 0, pitch,
     )  # fmt: skip
     return y_bnc
+
+
+def _strided(x_bnc: Tensor, y_bnc: Tensor) -> bool:
+    """Whether samples are not neighbours in memory, on either side."""
+    return x_bnc.stride(1) != 1 or y_bnc.stride(1) != 1
+
+
+def _inverse(divisor: int) -> int:
+    """By which a kernel multiplies to divide a small number: 2^32 / divisor, rounded up."""
+    return (1 << 32) // divisor + 1
+
+
+def _odd_words(values: int, element_size: int) -> int:
+    """So many values, or a few more, that rows of them begin in different banks."""
+    in_a_word = max(1, 4 // element_size)
+    return (-(-values // in_a_word) | 1) * in_a_word

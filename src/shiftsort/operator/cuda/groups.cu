@@ -1,12 +1,13 @@
 // Groups of 3 to 1,024 samples (512 for 32-bit keys), sorted in registers.
 //
-// One warp takes a run of whole groups of one channel. Samples come in coalesced and turn in shared
-// memory, so that each lane holds neighbours: whole groups of P samples where they fit into LANE,
-// else a part of a group that is padded to P, the next power of two. A sample is one word, key above
-// and place in the group below, so that words are distinct and any network sorts stably. Batcher's
-// odd-even network sorts what one lane holds; larger groups merge across lanes by bitonic stages
-// (shuffles). The sorted words turn back in shared memory, where each place fetches the word of its
-// rank.
+// One warp takes a run of whole groups of one channel. Where rows are short (SHORT 1) it takes whole
+// rows of several channels, their groups one after another. Samples come in coalesced and turn in
+// shared memory, so that each lane holds neighbours: whole groups of P samples where they fit into
+// LANE, else a part of a group that is padded to P, the next power of two. A sample is one word, key
+// above and place in the group below, so that words are distinct and any network sorts stably.
+// Batcher's odd-even network sorts what one lane holds; larger groups merge across lanes by bitonic
+// stages (shuffles). The sorted words turn back in shared memory, where each place fetches the word
+// of its rank.
 //
 // Zeros of both signs and NaN are the only values whose key does not tell their bits. A warp that
 // saw a NaN or a -0.0 takes the careful way; the others are spared the checks. Padding is +inf, which
@@ -97,30 +98,92 @@ template <int LANES> __device__ __forceinline__ void merge_lanes(Word* x, int la
   }
 }
 
+// All slots hold +inf.
+__device__ __forceinline__ void fill_with_padding(Bits* in, int lane) {
+  uint4* mine = (uint4*)(in + lane * IN_PITCH);
+  const u32 padding = sizeof(Bits) == 4 ? INF : INF << 16 | INF;
+#pragma unroll
+  for (int j = 0; j < IN_PITCH * (int)sizeof(Bits) / 16; ++j) {
+    mine[j] = make_uint4(padding, padding, padding, padding);
+  }
+  __syncwarp();
+}
+
+#if SHORT
+// Sample e of several rows: in which it is, and where. Those come first that are neighbours in
+// memory: a row's samples or, in token-major, a sample's channels.
+constexpr int EACH = 8;  // loads in flight, a lane
+struct Spot { int row, n; };
+__device__ __forceinline__ Spot spot(int e, int rows, int samples, u32 inverse) {
+  const int q = (int)__umulhi(e, inverse);
+  return STRIDED ? Spot{e - q * rows, q} : Spot{q, e - q * samples};
+}
+#endif
+
 extern "C" __global__ void __launch_bounds__(128) sort_groups(
     const Bits* __restrict__ v, i64 v_b, i64 v_n, i64 v_c,
     const i64* __restrict__ steps, const i64* __restrict__ lengths,
     const Place* __restrict__ rank0,
     Bits* __restrict__ y, i64 y_b, i64 y_n, i64 y_c,
     Place* __restrict__ packed,
-    i64 rows, i64 samples_, i64 channels_, i64 group_size_, i64 inverse_, i64 runs_) {
+    i64 warps, i64 samples_, i64 channels_, i64 group_size_, i64 inverse_, i64 runs_,
+    i64 groups_, i64 rows_, i64 spot_inverse_) {
   __shared__ __align__(16) Word staged[4][32 * OUT_PITCH];
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const u32 run = blockIdx.x * 4 + warp, runs = (u32)runs_, channels = (u32)channels_;
-  const u32 row = run / runs;
-  if (row >= rows) return;
+  if (run >= warps) return;
   const int samples = (int)samples_, group_size = WITHIN ? P : (int)group_size_;
   const u32 inverse = (u32)inverse_;  // 2^32 / group_size, rounded up
+#if SHORT
+  const int most = (int)rows_, groups = (int)groups_;  // rows of a warp, groups of a row
+  const u32 b = run / runs, c = run % runs * most;
+  const int start = 0, rows = min(most, (int)(channels - c));
+#else
+  const u32 row = run / runs, b = row / channels, c = row % channels;
   const int start = (int)(run % runs) * SPAN * group_size;
-  const u32 b = row / channels, c = row % channels;
+#endif
   const int length = valid_length(lengths, b, samples);
   v += b * v_b + c * v_c;
   y += b * y_b + c * y_c;
-  packed += (i64)row * samples;
+  packed += (i64)(b * channels + c) * samples;
 #if REFERENCE
   rank0 += (i64)b * samples + start;
 #endif
+  const bool dense = WITHIN || group_size == P;  // samples stand in slots without gaps
+  Bits* in = (Bits*)staged[warp];
 
+#if SHORT
+  const int size = length;
+  const bool full = dense && rows * length == 32 * ITEMS;  // every slot is taken
+  // Lane r knows the step of row r.
+  const int my_step = lane < rows && length ? wrapped(steps[c + lane], length) : 0;
+  const int count = (STRIDED ? most : rows) * samples;
+  if (!full) fill_with_padding(in, lane);
+  for (int first = lane; first < count + lane; first += 32 * EACH) {
+    Bits values[EACH];
+#pragma unroll
+    for (int k = 0; k < EACH; ++k) {
+      const int e = first + 32 * k;
+      const Spot s = spot(e, most, samples, (u32)spot_inverse_);
+      const int step = __shfl_sync(ALL, my_step, s.row);
+      if (e >= count || s.row >= rows) continue;
+      const int n = s.n < length ? source(s.n, step, length) : s.n;
+      values[k] = v[s.row * v_c + AT(n, v_n)];
+    }
+#pragma unroll
+    for (int k = 0; k < EACH; ++k) {
+      const int e = first + 32 * k;
+      const Spot s = spot(e, most, samples, (u32)spot_inverse_);
+      if (e >= count || s.row >= rows) continue;
+      if (s.n < length) {
+        const int g = dense ? s.n / P : __umulhi(s.n, inverse);
+        in[in_at((s.row * groups + g) * P + s.n - g * group_size)] = values[k];
+      } else {
+        y[s.row * y_c + AT(s.n, y_n)] = values[k];
+      }
+    }
+  }
+#else
   const int end = min(start + SPAN * group_size, samples);
 #ifndef RANKS
   for (int n = max(start, length) + lane; n < end; n += 32) {
@@ -131,10 +194,7 @@ extern "C" __global__ void __launch_bounds__(128) sort_groups(
   const int size = min(end, length) - start;
   if (size <= 0) return;
   const int step = wrapped(steps[c], length);
-  const bool dense = WITHIN || group_size == P;  // sample e of the run stands in slot e
-  const bool full = size == 32 * ITEMS;          // and every slot is taken
-
-  Bits* in = (Bits*)staged[warp];
+  const bool full = size == 32 * ITEMS;  // every slot is taken
   const int from = source(start, step, length);
   if (full && from + size <= length) {
 #pragma unroll
@@ -143,19 +203,14 @@ extern "C" __global__ void __launch_bounds__(128) sort_groups(
       in[in_at(e)] = v[AT(from + e, v_n)];
     }
   } else {
-    uint4* mine = (uint4*)(in + lane * IN_PITCH);
-    const u32 padding = sizeof(Bits) == 4 ? INF : INF << 16 | INF;
-#pragma unroll
-    for (int j = 0; j < IN_PITCH * (int)sizeof(Bits) / 16; ++j) {
-      mine[j] = make_uint4(padding, padding, padding, padding);
-    }
-    __syncwarp();
+    fill_with_padding(in, lane);
 #pragma unroll 8
     for (int e = lane; e < size; e += 32) {
       int g = dense ? e / P : __umulhi(e, inverse);
       in[in_at(g * P + e - g * group_size)] = v[AT(source(start + e, step, length), v_n)];
     }
   }
+#endif
   __syncwarp();
 
   // What this lane holds, and whether any lane of the warp holds what the short way may not take.
@@ -217,7 +272,11 @@ extern "C" __global__ void __launch_bounds__(128) sort_groups(
     for (int t = 0; t < ITEMS; ++t) {
       const int slot = lane * ITEMS + t;
       const int place = WITHIN ? t % P : first_place + t;
+#if SHORT
+      const int left = size - slot / P % groups * group_size;
+#else
       const int left = size - slot / P * group_size;  // what is valid from this group on
+#endif
       u32 bits = sizeof(Bits) == 4 ? words[t] : words[t / 2] >> (t % 2 * 16) & 0xffff;
       u32 key = place < min(left, group_size) ? key_of(bits) : ONES;
       x[t] = (Word)key << KEY_AT | place;
@@ -279,6 +338,40 @@ extern "C" __global__ void __launch_bounds__(128) sort_groups(
     }
   }
   __syncwarp();
+#if SHORT
+  const auto sorted = [&](const Spot& s, int rank) {
+    const int g = dense ? s.n / P : __umulhi(s.n, inverse);
+    const int place = REFERENCE ? rank : s.n - g * group_size;
+    return staged[warp][out_at((s.row * groups + g) * P + place)];
+  };
+  for (int first = lane; first < count; first += 32 * EACH) {
+    int ranks[EACH] = {};
+#pragma unroll
+    for (int k = 0; REFERENCE && k < EACH; ++k) {
+      const Spot s = spot(first + 32 * k, most, samples, (u32)spot_inverse_);
+      if (s.n < length) ranks[k] = rank0[s.n];
+    }
+#pragma unroll
+    for (int k = 0; k < EACH; ++k) {
+      const int e = first + 32 * k;
+      const Spot s = spot(e, most, samples, (u32)spot_inverse_);
+      if (e >= count || s.row >= rows) continue;
+      const Word found = s.n < length ? sorted(s, ranks[k]) : 0;
+      if (s.n < length) y[s.row * y_c + AT(s.n, y_n)] = (Bits)(found >> KEY_AT);
+      if (KEEP && !STRIDED) packed[e] = (Place)(found & 0xffff);
+    }
+  }
+#if KEEP && STRIDED
+  // In one layout, whatever that of y.
+  for (Spot s = {0, lane}; s.row < rows; ++s.row) {
+#pragma unroll 4
+    for (s.n = lane; s.n < samples; s.n += 32) {
+      const Word found = s.n < length ? sorted(s, REFERENCE ? rank0[s.n] : 0) : 0;
+      packed[s.row * samples + s.n] = (Place)(found & 0xffff);
+    }
+  }
+#endif
+#else
   if (full) {
 #pragma unroll 16
     for (int k = 0; k < ITEMS; ++k) {
@@ -297,5 +390,6 @@ extern "C" __global__ void __launch_bounds__(128) sort_groups(
       if (KEEP) packed[start + e] = (Place)(found & 0xffff);
     }
   }
+#endif
 #endif
 }
