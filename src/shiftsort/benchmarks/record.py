@@ -155,7 +155,7 @@ def write(path: Path, content: dict[str, Any]) -> None:
     """As JSON, its folder made if need be."""
     path.parent.mkdir(parents=True, exist_ok=True)
     aside = path.with_name(f"{path.name}.{os.getpid()}")
-    aside.write_text(json.dumps(_rounded(content), indent=1, allow_nan=False) + "\n")
+    aside.write_text(json.dumps(rounded(content), indent=1, allow_nan=False) + "\n")
     aside.replace(path)  # who is stopped here leaves what was written before
 
 
@@ -171,12 +171,12 @@ def read(path: Path) -> dict[str, Any]:
     return content
 
 
-def _rounded(value: Any) -> Any:
-    """Five digits: more than any clock here tells apart."""
+def rounded(value: Any) -> Any:
+    """As a file keeps it, so that it prints the same later: five digits, more than a clock tells."""
     if isinstance(value, dict):
-        return {key: _rounded(item) for key, item in value.items()}
+        return {key: rounded(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_rounded(item) for item in value]
+        return [rounded(item) for item in value]
     return float(f"{value:.5g}") if isinstance(value, float) else value
 
 

@@ -100,7 +100,7 @@ def operator(
 
     rows = _measure(cases, _chosen(candidates, only, "copy"), quick, write)
     name = record.device_name(cases[0].device)
-    table.print_operator(rows, name, table.console())
+    table.print_operator(record.rounded(rows), name, table.console())
     if plot is not None:
         from shiftsort.benchmarks.plot import plot as draw
 
@@ -140,7 +140,7 @@ def layer(
 
     rows = _measure(cases, _chosen(layers.candidates(), only, layers.PROJECTION), quick, write)
     name = record.device_name(cases[0].device)
-    table.print_layer(rows, name, table.console())
+    table.print_layer(record.rounded(rows), name, table.console())
     if plot is not None:
         from shiftsort.benchmarks.plot import plot as draw
 
@@ -158,7 +158,7 @@ def data(
     device = _device(device)
     with Console(stderr=True).status("starting") as status:
         rows = list(bench.measure(device, 0.1 if quick else 2.0, quick, status.update))
-    table.print_data(rows, record.device_name(device), table.console())
+    table.print_data(record.rounded(rows), record.device_name(device), table.console())
     if json is not None:
         settings = {"device": device, "quick": quick}
         record.write(json, record.document("data", rows, settings, commit))
@@ -270,7 +270,7 @@ def _train(
     with Console(stderr=True).status("starting") as status:
         rows = train_step.measure(chosen, device, number, effort, status.update, graphs)
     name, together = record.device_name(device), bench == "model"
-    table.print_training(rows, name, table.console(), together)
+    table.print_training(record.rounded(rows), name, table.console(), together)
     if json is not None:
         settings = {"device": device, "dtype": _name_of(number), "graphs": graphs, "quick": quick}
         record.write(json, record.document(bench, rows, settings, commit))
