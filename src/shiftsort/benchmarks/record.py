@@ -172,7 +172,7 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def rounded(value: Any) -> Any:
-    """As a file keeps it, so that it prints the same later: five digits, more than a clock tells."""
+    """As a file keeps it, to print the same later: five digits, more than a clock tells."""
     if isinstance(value, dict):
         return {key: rounded(item) for key, item in value.items()}
     if isinstance(value, list):
