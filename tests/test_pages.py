@@ -1,5 +1,7 @@
-"""The parts of the pages that commands make are as the commands make them now."""
+"""The numbers of the pages are those of the commands and files that they come from."""
 
+import json
+import re
 from pathlib import Path
 
 import pytest
@@ -34,3 +36,33 @@ def test_a_command_that_fails_is_told(tmp_path: Path) -> None:
     page.write_text("<!-- made by: shiftsort results --dir none -->\n<!-- end -->\n")
     with pytest.raises(RuntimeError, match="none is not a folder"):
         pages.renewed(page)
+
+
+def _rounds_to(value: float, shown: str) -> bool:
+    digits = len(shown.partition(".")[2])
+    return abs(value - float(shown.replace(",", ""))) <= 0.51 * 10**-digits
+
+
+def test_pathfinders_table_is_that_of_its_file() -> None:
+    page = (pages.ROOT / "docs" / "data.md").read_text(encoding="utf-8")
+    file = json.loads((pages.ROOT / "results" / "pathfinder-published.json").read_text())
+    rows = {
+        (int(size), whose): cells.split(" | ")
+        for size, whose, cells in re.findall(r"^\| (\d+), (\w+) \| (.*) \|$", page, re.M)
+    }
+    names = ("mean", "std", "black share", "share >= 128", "edge energy", "components > 60")
+    for made in file["results"]:
+        for whose, images in (("published", "published_images"), ("ours", "our_images")):
+            measured = [
+                made[images],
+                *(made["statistics"][name][whose] for name in names),
+                made["pairs_of_snakes_grown_for_an_image"][whose],
+            ]
+            shown = rows.pop((made["size"], whose))
+            assert all(map(_rounds_to, measured, shown)), (measured, shown)
+            assert len(shown) == len(measured)
+    assert not rows
+    speeds = re.search(r"generator makes ([\d., and]+) images a second", page)[1]
+    measured = [made["published_images_per_s"] for made in file["results"]]
+    assert all(map(_rounds_to, measured, re.findall(r"\d+\.\d+", speeds))), speeds
+    assert len(re.findall(r"\d+\.\d+", speeds)) == len(measured)

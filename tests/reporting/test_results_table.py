@@ -31,7 +31,7 @@ def read(folder):
 def test_seeds_are_one_line_with_mean_and_deviation(tmp_path):
     made = [result(seed=seed, test=top1(84.0 + seed)) for seed in range(3)]
     (experiment,) = read(write(tmp_path, *made))
-    assert experiment.seeds == [0, 1, 2]
+    assert [run.seed for run in experiment.runs] == [0, 1, 2]
     assert experiment.test("top1") == summary.Spread(85.0, 1.0)
     assert experiment.test("top1").text() == "85.00 ± 1.00"
     assert experiment.test("top5") is None

@@ -35,11 +35,6 @@ class Experiment:
         return self.runs[0]
 
     @property
-    def seeds(self) -> list[int]:
-        """Which there are."""
-        return [run.seed for run in self.runs]
-
-    @property
     def changed(self) -> str:
         """What was not as in the recipe."""
         return ", ".join(f"{k}={v}" for k, v in sorted(_changes(self.first).items()))
